@@ -1,8 +1,9 @@
-"""Whether the chat stays quick while the background works: a question while a list runs for a minute.
+"""Measures whether the chat stays quick during background work: one question while a list runs for a minute.
 
     .venv/bin/python bench/background.py
 
-The model is scripted; the background's last call takes 60 seconds and is cancelled once the chat answered.
+The model is scripted. The last call of the background list takes 60 seconds and is cancelled after the chat's
+answer.
 """
 
 import asyncio
@@ -32,7 +33,7 @@ SCRIPT = (
 
 
 async def measure(folder: Path) -> float:
-    """Seconds until the chat has answered."""
+    """Return the seconds until the chat has answered."""
     script = folder.parent / "script.jsonl"
     script.write_text("".join(json.dumps(line) + "\n" for line in SCRIPT))
     settings = Settings.model_validate({"mode": "edits", "llm": {"model": f"scripted:{script}"}})
@@ -52,7 +53,7 @@ async def measure(folder: Path) -> float:
 
 
 def main() -> None:
-    """Print how long it took."""
+    """Print the measured time."""
     with tempfile.TemporaryDirectory() as home:
         os.environ["DUCKFLOW_STATE_DIR"] = f"{home}/state"
         folder = Path(home) / "work"

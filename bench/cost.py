@@ -1,10 +1,11 @@
-"""Duckflow beside other agents: start, time of a loop, memory, characters sent.
+"""Compares Duckflow with other agents: start, time of a loop, memory, characters sent.
 
     .venv/bin/python bench/cost.py [--rounds N] [--loops N] [--files N] [--only NAME ...]
 
-Each agent does the same: a small shell command a loop, wanted by a model that answers at once. Runs take
-turns, the network is off while they run (an own network namespace), medians count. The others are installed
-on first use, into `.bench`. Writes bench/results/cost.json; `bench/page.py` makes docs/benchmarks.md of it.
+Each agent does the same: one small shell command per loop, requested by a model that answers at once. Runs
+alternate between the agents without a network (in a network namespace), and the medians count. The other
+agents are installed in `.bench` on first use. Writes bench/results/cost.json, from which `bench/page.py`
+makes docs/benchmarks.md.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from peers.runs import Run, run
 
 
 def main() -> None:
-    """Print a table and keep what was measured."""
+    """Print a table and store the measurements."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--loops", type=int, default=20)
@@ -36,7 +37,7 @@ def main() -> None:
     for number in range(chosen.rounds + 1):
         for agent in agents:
             measured = run(agent, chosen.loops, files=chosen.files)
-            if number:  # the first is to warm up
+            if number:  # the first round is a warm-up
                 runs[agent.name].append(measured)
                 print(f"{agent.name:<16} {measured.start_s:6.2f} s {measured.loop_ms:7.1f} ms", flush=True)
     for agent in agents:

@@ -1,26 +1,27 @@
-"""Programming exercises on a small model: the bare model, Aider and Duckflow around the same weights.
+"""Programming exercises for a small model: the bare model, Aider and Duckflow with the same weights.
 
     .venv/bin/python bench/exercises.py [FOLDER] [--modes bare,aider,first,candidates,verified] [--seeds 1]
         [--model FILE.gguf] [--only SLUG,SLUG] [--results exercises.json] [--limit SECONDS] [--jobs N]
         [--minutes N] [--fresh]
 
-FOLDER (without it the six of bench/small_exercises) has a folder for each exercise with `instructions.md` and
-`canonical-data.json`, in the form of Exercism's problem specifications. An exercise is an empty folder, its
-instructions and the names of the functions with their arguments; the cases decide afterwards. Everything runs
-in a new process each time, with loading, and for each exercise all modes run one after the other, so that
+FOLDER (by default bench/small_exercises) has a folder for each exercise with `instructions.md` and
+`canonical-data.json`, in the format of Exercism's problem specifications. The model gets an empty folder, the
+instructions and the names of the functions with their arguments; the cases decide afterwards. Every run is a
+new process, including the loading of the model. All modes of an exercise run one after the other, so that
 they meet the same load.
 
     bare        the runtime alone: one prompt, greedy, the first code block of the answer
-    aider       Aider, one message, for the runtime behind HTTP in a process of its own
-    first       Duckflow, one draft of the file
-    candidates  Duckflow as it is set by default: drafts chosen by what the program can run by itself
+    aider       Aider with one message, on the runtime's HTTP server in a separate process
+    first       Duckflow with one draft of the file
+    candidates  Duckflow with default settings: drafts are chosen by what the program can run itself
     verified    Duckflow with the cases as its verifying command (`--verify`), as if tests were written first
 
-Seed 0 is greedy; others only make sense for `bare`. What is in the results already is not run again (but with
-`--fresh`), so a run that was stopped goes on; the table compares only exercises that ran in every mode. With
-`--jobs` several exercises run at once, each on cores of its own; with `--minutes` nothing is begun after that
-time. Needs `duckflow model install`, or a model's file; Aider is installed on first use, into `.bench`.
-Writes bench/results/exercises.json; `bench/page.py` makes docs/benchmarks.md of it.
+Seed 0 is greedy; other seeds make sense only for `bare`. Results that exist already are not measured again
+(except with `--fresh`), so an interrupted run can be resumed. The table compares only exercises that ran in
+every mode. With `--jobs`, several exercises run at once, each on separate cores. With `--minutes`, no
+exercise starts after that time. Needs `duckflow model install` or a model's file; Aider is installed in
+`.bench` on first use. Writes bench/results/exercises.json, from which `bench/page.py` makes
+docs/benchmarks.md.
 """
 
 import argparse
@@ -93,7 +94,7 @@ sys.exit(bool(failed))
 
 
 def cases_of(folder: Path) -> list[tuple[str, dict[str, Any], Any]]:
-    """The cases of an exercise: function, arguments by name, expected value."""
+    """Return the cases of an exercise: function, arguments by name, expected value."""
     data = json.loads((folder / "canonical-data.json").read_text("utf-8"))
     found = list(_flat(data["cases"]))
     replaced = {case.get("reimplements") for case in found}
@@ -105,7 +106,7 @@ def cases_of(folder: Path) -> list[tuple[str, dict[str, Any], Any]]:
 
 
 def request_of(folder: Path) -> str:
-    """What the model is told: the instructions, and the functions with their arguments."""
+    """Return the prompt: the instructions, and the functions with their arguments."""
     functions = {name: list(map(_snake, arguments)) for name, arguments, _ in reversed(cases_of(folder))}
     listed = "\n".join(f"- `{name}({', '.join(words)})`" for name, words in reversed(functions.items()))
     text = (folder / "instructions.md").read_text("utf-8").strip()
@@ -113,13 +114,13 @@ def request_of(folder: Path) -> str:
 
 
 def checker_of(folder: Path) -> str:
-    """A program that runs the cases against solution.py in the current folder."""
+    """Return a program that runs the cases against solution.py in the current folder."""
     cases = [(name, list(arguments.values()), expected) for name, arguments, expected in cases_of(folder)]
     return f"CASES_TEXT = {json.dumps(cases)!r}\n{CASES}"
 
 
 def passes(solution: Path, checker: str) -> bool:
-    """Whether a solution passes all cases."""
+    """Return True if a solution passes all cases."""
     if not solution.is_file():
         return False
     command = [sys.executable, "-c", checker]
@@ -135,7 +136,7 @@ def passes(solution: Path, checker: str) -> bool:
 
 
 def run_bare(folder: Path, work: Path, seed: int, options: argparse.Namespace) -> dict[str, Any]:
-    """One answer of the model alone."""
+    """Get one answer from the model alone."""
     asked = {
         "model": str(options.model),
         "prompt": request_of(folder),
@@ -160,7 +161,7 @@ def run_bare(folder: Path, work: Path, seed: int, options: argparse.Namespace) -
 
 
 def run_aider(folder: Path, work: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """One message to Aider, which may write the file as often as it likes to mend it."""
+    """Send one message to Aider, which may rewrite the file as often as it likes."""
     asked = json.dumps({"model": str(options.model), "threads": options.threads})
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", OVER_HTTP], stdin=pipe, stdout=pipe, text=True) as server:
@@ -187,7 +188,8 @@ def run_aider(folder: Path, work: Path, options: argparse.Namespace) -> dict[str
 
 
 def run_duckflow(folder: Path, work: Path, mode: str, options: argparse.Namespace) -> dict[str, Any]:
-    """The same of Duckflow; all that it kept is thrown away but what it knows of the model."""
+    """Send the same message to Duckflow. It starts with empty state but keeps cached facts about the
+    model."""
     env = {
         **os.environ,
         "DUCKFLOW_STATE_DIR": f"{work}.state",
@@ -214,7 +216,7 @@ def run_duckflow(folder: Path, work: Path, mode: str, options: argparse.Namespac
 
 
 def run_one(folder: Path, mode: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
-    """One exercise in one mode, judged by its cases."""
+    """Run one exercise in one mode and judge it by its cases."""
     with tempfile.TemporaryDirectory() as room:
         work = Path(room) / "work"
         work.mkdir()
@@ -262,7 +264,7 @@ NAMES = {
 
 
 def summary(results: list[dict[str, Any]], modes: Sequence[str]) -> Iterator[list[str]]:
-    """The rows of the table, of the exercises that ran in every mode."""
+    """Yield the rows of the table, for the exercises that ran in every mode."""
     ran = {mode: {one["exercise"] for one in results if one["mode"] == mode} for mode in modes}
     common = set[str].intersection(*ran.values())
     results = [one for one in results if one["exercise"] in common]
@@ -299,14 +301,14 @@ def _line(one: dict[str, Any]) -> str:
 
 
 def keep(file: Path, results: list[dict[str, Any]]) -> None:
-    """Write the results down, whole or not at all."""
+    """Write the results atomically."""
     draft = file.with_suffix(".part")
     draft.write_text(json.dumps(results, indent=1), "utf-8")
     draft.replace(file)
 
 
 def side_by_side(jobs: int, work: Callable[[Any], None], over: Sequence[Any]) -> None:
-    """Do this for each, `jobs` at once, each of them on cores that no other uses."""
+    """Run the work for each item, `jobs` at a time, each on separate cores."""
     cores = sorted(os.sched_getaffinity(0))
     each = max(1, len(cores) // jobs)
     free = [cores[start : start + each] for start in range(0, each * jobs, each)]
@@ -319,13 +321,13 @@ def side_by_side(jobs: int, work: Callable[[Any], None], over: Sequence[Any]) ->
 
 
 def installed() -> Path:
-    """The file of the configured model."""
+    """Return the file of the configured model."""
     command = [sys.executable, "-m", "duckflow", "model", "path"]
     return Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
 
 
 def main() -> None:
-    """Run what is missing, show the table."""
+    """Run what is missing and print the table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path, nargs="?", default=OWN_EXERCISES)
     parser.add_argument("--modes", default=",".join(MODES))

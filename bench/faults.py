@@ -1,11 +1,12 @@
-"""Kills, full disks and disk errors at every write of a session of twenty actions.
+"""Tries kills, full disks and disk errors at every write of a session of twenty actions.
 
     python bench/faults.py [--kills N] [--errors N] [--seed N]
 
-For each fault `duckflow run` works on a scripted session under strace, in a folder and a home of its own,
-until the fault hits. Then all is compared: no file is torn, all that was shown is stored, no process is
-left, the next start says rightly what was done, the session goes on, and undo brings every file back.
-All calls but `pwrite64`, of which there are many alike, are tried; of those as many as make up the number.
+For each fault, `duckflow run` works on a scripted session under strace, in a temporary folder and home, until
+the fault hits. Afterwards no file may be torn, everything that was shown must be stored, no process may be
+left, the next start must report correctly what was done, the session must continue, and undo must restore
+every file. All calls except `pwrite64` are tried; of the many similar `pwrite64` calls, a sample makes up the
+number.
 """
 
 import argparse
@@ -36,7 +37,7 @@ NAMES = {
 
 
 def choose(faults: list[Fault], count: int, seed: int) -> list[Fault]:
-    """Rare calls first, all of them; then a sample of the frequent one."""
+    """Choose all rare calls, then a sample of the frequent one."""
     chance = random.Random(seed)
     rare = [fault for fault in faults if fault.call != OFTEN]
     often = [fault for fault in faults if fault.call == OFTEN]
@@ -49,7 +50,7 @@ ROWS: list[list[str]] = []
 
 
 def sweep(name: str, faults: list[Fault], base: Path) -> int:
-    """Try them all; how many went wrong."""
+    """Try all faults and return how many went wrong."""
     found, wrong, begun = Counter(), 0, time.perf_counter()
     for number, fault in enumerate(faults):
         stage = base / f"{name}{number}"
@@ -67,7 +68,7 @@ def sweep(name: str, faults: list[Fault], base: Path) -> int:
 
 
 def main() -> None:
-    """Count, choose, try, and say how it went."""
+    """Count, choose and try, then report the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--kills", type=int, default=320)
     parser.add_argument("--errors", type=int, default=60)

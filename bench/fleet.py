@@ -1,11 +1,11 @@
-"""Three workers, many runs with approvals, kill -9 again and again: every run ends, no command runs twice.
+"""Runs many tasks with approvals on three workers under repeated `kill -9`.
 
     python bench/fleet.py [--runs 60] [--kills 100] [--workers 3] [--commands 3] [--seed 1] [--postgres]
 
-Each command appends a line to a file outside all copies. At the end all events are compared with that file:
-every command that was approved ran once, or may or may not have run and was asked about; nothing is there
-twice, and nobody was asked for more than that. With `--postgres` a server of its own is started; else the
-database is a SQLite file.
+Every run must end and no command may run twice. Each command appends a line to a file outside all copies,
+which is compared with the events at the end: every approved command ran once, or the program asked about it
+because it may or may not have run, and asked about nothing else. With `--postgres` a temporary server is
+started; otherwise the database is a SQLite file.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from fakes.fleet_drill import drill, postgres
 
 
 def main() -> None:
-    """Drill, and say what was counted; exit code 1 if something was wrong."""
+    """Run the drill and print its counts. Exit with code 1 if something was wrong."""
     parser = argparse.ArgumentParser()
     for name, default in (("runs", 60), ("kills", 100), ("workers", 3), ("commands", 3), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=default)

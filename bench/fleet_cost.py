@@ -1,9 +1,9 @@
-"""What a run costs the fleet's database: transactions, rows and bytes, on a Postgres of its own.
+"""Measures the load of a run on the fleet's database: transactions, rows and bytes, on a temporary Postgres.
 
     python bench/fleet_cost.py [--runs 20] [--loops 10] [--idle 30]
 
-Every run writes as many files as it has loops, on a scripted model that answers at once, and asks nothing.
-Then a worker that has nothing to do is watched for some seconds. The numbers are the server's own.
+Every run writes one file per loop, with a scripted model that answers at once, and asks nothing. Then an idle
+worker is observed for some seconds. The numbers are the server's own.
 """
 
 import argparse
@@ -33,7 +33,7 @@ TABLES = "SELECT relname, n_tup_ins, n_tup_upd FROM pg_stat_user_tables WHERE n_
 
 
 def look(database: FleetDatabase) -> dict[str, float]:
-    """What the server has counted so far; it is told at the end of each session, so a moment is waited."""
+    """Return the server's counters. Sessions report theirs when they end, so this waits a moment first."""
     time.sleep(2)
     with database.begin() as connection:
         return {
@@ -43,7 +43,7 @@ def look(database: FleetDatabase) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure, and print."""
+    """Start a database, measure and print."""
     parser = argparse.ArgumentParser()
     for name, default in (("runs", 20), ("loops", 10), ("idle", 30)):
         parser.add_argument(f"--{name}", type=int, default=default)
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def measure(base: Path, url: str, given: argparse.Namespace) -> None:
-    """Runs first, then nothing."""
+    """Measure runs first, then an idle worker."""
     writes = [
         decision("", action("write_file", path=f"file{n}.py", content=f"print({n})\n" * 20))
         for n in range(given.loops)

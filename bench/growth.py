@@ -1,10 +1,10 @@
-"""Whether anything grows: a loop in large folders, a loop late in a session, resuming a long one.
+"""Measures growth: a loop in large folders, a loop late in a session, and resuming a long session.
 
     .venv/bin/python bench/growth.py [--rounds N] [--sizes N ...] [--loops N ...]
 
-In folders a loop runs one shell command, wanted by a model that answers at once; rounds take turns between
-the sizes, after one that reads the folders into the system's cache. Sessions: see `bench/long_session.py`.
-The network is off.
+In folders, each loop runs one shell command, requested by a model that answers at once. Rounds alternate
+between the sizes, after a first one that reads the folders into the system's cache. For sessions, see
+`bench/long_session.py`. The network is off.
 """
 
 import argparse
@@ -30,7 +30,7 @@ EVENTS = (100, 1_000, 10_000)
 
 
 def folders(sizes: list[int], rounds: int) -> list[dict[str, object]]:
-    """Start, first loop and a later loop in a folder of each size."""
+    """Measure the start, the first loop and a later loop in a folder of each size."""
     seen: dict[int, list[Run]] = {size: [] for size in sizes}
     with tempfile.TemporaryDirectory() as place:
         made = {size: Path(place) / str(size) for size in sizes}
@@ -54,13 +54,13 @@ def folders(sizes: list[int], rounds: int) -> list[dict[str, object]]:
 
 
 def sessions(loops: list[int]) -> list[dict[str, object]]:
-    """Milliseconds a loop early and late in a session."""
+    """Measure milliseconds per loop early and late in a session."""
     taken = asyncio.run(long_session.times(loops))
     return [{"loop": count, "loop_ms": spread(took)} for count, took in taken.items()]
 
 
 def resuming() -> list[dict[str, object]]:
-    """Milliseconds to load a session of so many events."""
+    """Measure milliseconds to load sessions of different lengths."""
     rows: list[dict[str, object]] = []
     for count in EVENTS:
         with tempfile.TemporaryDirectory() as place:
@@ -79,7 +79,7 @@ def resuming() -> list[dict[str, object]]:
 
 
 def main() -> None:
-    """Print what was measured, and keep it."""
+    """Print the measurements and store them."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--sizes", type=int, nargs="*", default=[100, 10_000, 100_000])

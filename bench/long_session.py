@@ -1,10 +1,10 @@
-"""Whether a long session costs more than a short one: time of a loop, and memory, early and late in one.
+"""Compares loops early and late in a long session, in time and memory.
 
     .venv/bin/python bench/long_session.py [--loops N]
 
-One process, many requests of ten loops each that write files, on a model that answers at once from memory. A
-session of each length is brought to its place; then they take turns, so that what else the machine does hits
-all of them.
+One process handles many requests of ten loops each that write files, with a model that answers at once from
+memory. Sessions of each length are prepared first; then they take turns, so that other load on the machine
+affects all of them.
 """
 
 import argparse
@@ -30,7 +30,7 @@ ROUNDS = 15
 
 
 class Memory:
-    """A model that writes one file after the other and is done after ten decisions."""
+    """Model in memory that writes one file after the other and finishes with every tenth decision."""
 
     traits = ModelTraits(name="memory", window=32_768)
 
@@ -38,7 +38,7 @@ class Memory:
         self.calls = 0
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
-        """Say the next thing; what is asked for beside decisions is praised, by the newest evidence."""
+        """Yield the next answer. Side questions get a favourable one that cites the newest evidence."""
         if request.output != "Decision":
             newest = re.findall(r"\[(e\d+)\]", request.messages[-1].text)[-1:]
             scored = [{"requirement": "1", "score": 1.0, "evidence": newest}]
@@ -56,11 +56,11 @@ class Memory:
         yield StreamEnd()
 
     async def aclose(self) -> None:
-        """Nothing to close."""
+        """Do nothing, because there is no connection."""
 
 
 class LongSession:
-    """A session with a folder and a database of its own."""
+    """A session with a separate folder and database."""
 
     def __init__(self, place: Path) -> None:
         for name in ("work", "state"):
@@ -78,19 +78,19 @@ class LongSession:
         self._app.begin()
 
     async def request(self) -> float:
-        """One request; milliseconds a loop."""
+        """Send one request and return milliseconds per loop."""
         start = time.perf_counter()
         outcome = await self._app.chat.say("go on")
         assert outcome == "done", outcome
         return (time.perf_counter() - start) / A_REQUEST * 1000
 
     async def close(self) -> None:
-        """The end of it."""
+        """Close the session."""
         await self._app.aclose()
 
 
 async def times(loops: Sequence[int]) -> dict[int, list[float]]:
-    """Milliseconds a loop in sessions of so many loops, in turns."""
+    """Measure milliseconds per loop in sessions of these lengths, in turns."""
     with tempfile.TemporaryDirectory() as place:
         sessions = {count: LongSession(Path(place) / str(count)) for count in loops}
         for count, session in sessions.items():
@@ -98,7 +98,8 @@ async def times(loops: Sequence[int]) -> dict[int, list[float]]:
                 await session.request()
         taken: dict[int, list[float]] = {count: [] for count in loops}
         for number in range(ROUNDS):
-            # The shortest is made again each time: it would grow most, measured by what it has.
+            # The shortest session is recreated each time, because it would grow most in relation to its
+            # length.
             await sessions[loops[0]].close()
             sessions[loops[0]] = LongSession(Path(place) / f"short_{number}")
             for _ in range(loops[0] // A_REQUEST - 1):
@@ -111,7 +112,7 @@ async def times(loops: Sequence[int]) -> dict[int, list[float]]:
 
 
 async def kilobytes(loops: int) -> list[float]:
-    """Memory held after each request of one session."""
+    """Return the memory in use after each request of one session, in kilobytes."""
     with tempfile.TemporaryDirectory() as place:
         session, rows = LongSession(Path(place)), list[float]()
         tracemalloc.start()
@@ -124,7 +125,7 @@ async def kilobytes(loops: int) -> list[float]:
 
 
 def main() -> None:
-    """Print what was measured."""
+    """Print the measurements."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--loops", type=int, default=2000)
     loops = parser.parse_args().loops

@@ -1,10 +1,10 @@
-"""Twenty loops of a strong model in a git repository of 1,800 files, mode `auto`, then `/undo all`.
+"""Runs twenty loops of a strong model in a git repository of 1,800 files, mode `auto`, then `/undo all`.
 
     .venv/bin/python bench/long_work.py [--files N]
 
 The model is scripted; all else is real: `duckflow run --json` and `duckflow --continue` as processes. Fails
-if anything was asked, a command or the tests failed, or a path is not as it was. Compared are, for every
-path, `.git` included: kind, permission bits, the hash of the content, where a link leads. Times are not.
+if the program asked anything, a command or the tests failed, or a path differs afterwards. For every path,
+`.git` included, kind, permission bits, content hash and link target are compared, but not times.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from fakes.long_work import LOOPS, work_and_undo, wrong_with
 
 
 def main() -> None:
-    """Work, undo, compare."""
+    """Work, undo, and compare the folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--files", type=int, default=1800)
     files = parser.parse_args().files

@@ -1,9 +1,10 @@
-"""Real MCP servers in a conversation: three from PyPI, one from npm, one of them killed in the middle.
+"""Uses real MCP servers in a conversation: three from PyPI and one from npm, one of which is killed
+meanwhile.
 
     python bench/mcp_servers.py [FOLDER]
 
-Installs the servers into FOLDER (a temporary one if none is given; needs pip and npm), lets a scripted model
-call a tool of each through the gate, kills one server and calls it again, and prints a line for each call.
+Installs the servers in FOLDER (by default a temporary one; needs pip and npm), lets a scripted model call a
+tool of each through the gate, kills one server and calls it again, and prints a line for each call.
 """
 
 import asyncio
@@ -65,7 +66,7 @@ def servers(folder: Path) -> dict[str, dict[str, object]]:
 
 
 def kill(word: str) -> int:
-    """End the processes of ours whose command line holds this."""
+    """Kill the processes whose program or first argument is this word, and return their number."""
     ended = 0
     for entry in Path("/proc").iterdir():
         try:
@@ -125,7 +126,7 @@ async def converse(folder: Path, workspace: Path, address: str) -> None:
             asked += 1
             if asked == len(calls) - 1:
                 print("killed:", kill(str(folder / "v/bin/mcp-server-time")), "processes of time", flush=True)
-                while app.mcp.connections["time"].status == "ready":  # noqa: ASYNC110 - nothing tells
+                while app.mcp.connections["time"].status == "ready":  # noqa: ASYNC110 - no event
                     await asyncio.sleep(0.05)
             await app.chat.answer(AnswerApproval(yes=True))
         print("questions asked:", asked)

@@ -1,4 +1,4 @@
-"""docs/benchmarks.md and its pictures, from what the other scripts measured (bench/results/*.json).
+"""Writes docs/benchmarks.md and its pictures from the measurements in bench/results/*.json.
 
 .venv/bin/python bench/page.py
 """
@@ -154,14 +154,14 @@ def _growth(found: dict[str, Any]) -> str:
 
 
 def _picture(file: str, title: str, rows: list[dict[str, Any]], name: str, value: str) -> str:
-    """Draw the medians of a table; the line that shows them."""
+    """Draw the medians of a table, and return the line that shows the picture."""
     drawn = bars(title, [f"{row[name]:,}" for row in rows], [row[value][1] for row in rows], "ms")
     (DOCS / "pictures" / f"benchmark_{file}.svg").write_text(drawn, "utf-8")
     return f"\n![{title}](pictures/benchmark_{file}.svg)\n"
 
 
 def _plain(title: str, about: str) -> Callable[[dict[str, Any]], str]:
-    """A part that is one table."""
+    """Return the writer of a section that consists of one table."""
 
     def write(found: dict[str, Any]) -> str:
         rows = [[str(cell) for cell in row] for row in found["rows"]]
@@ -171,7 +171,7 @@ def _plain(title: str, about: str) -> Callable[[dict[str, Any]], str]:
 
 
 def bars(title: str, names: list[str], values: list[float | None], unit: str) -> str:
-    """A bar chart that reads in light and dark."""
+    """Draw a bar chart that is readable in light and dark."""
     known = [(name, value) for name, value in zip(names, values, strict=True) if value is not None]
     most = max(value for _, value in known)
     lines = []

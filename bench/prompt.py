@@ -1,10 +1,10 @@
-"""How quickly the prompt is there, and whether it stays quick under a flood of output.
+"""Measures how quickly the prompt appears, and whether it stays responsive under a flood of output.
 
     .venv/bin/python bench/prompt.py [--rounds N]
 
-The bound for the start is 1.5 times a bare prompt_toolkit prompt with a bottom bar, measured in turns in the
-same run. The flood is 100,000 lines of a command and a reply of 10 MB, while keys are typed: each key's way
-to the screen is timed, and none may be lost. Needs a machine with nothing else to do.
+The bound for the start is 1.5 times a bare prompt_toolkit prompt with a bottom bar, measured alternately in
+the same run. The floods are 100,000 lines of command output and a reply of 10 MB, while keys are typed: the
+time until each key shows is measured, and none may be lost. Needs an otherwise idle machine.
 """
 
 import argparse
@@ -64,7 +64,7 @@ KEYS = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 def start_once(command: list[str], env: dict[str, str], mark: str) -> float:
-    """Seconds from the start of a program to the first prompt."""
+    """Return the seconds from the start of a program to its first prompt."""
     start = time.perf_counter()
     with Terminal(command, env=env) as terminal:
         terminal.wait_for(mark, 60)
@@ -72,7 +72,7 @@ def start_once(command: list[str], env: dict[str, str], mark: str) -> float:
 
 
 def starts(rounds: int, home: str) -> None:
-    """Measure both in turns, so that what else goes on hits both."""
+    """Measure the programs alternately, so that other load affects all of them."""
     script = Path(home) / "script.jsonl"
     script.write_text(json.dumps({"for": "Decision", "text": "{}"}) + "\n")
     env = {"HOME": home, "XDG_STATE_HOME": f"{home}/state", "DUCKFLOW_LANGUAGE": "en"}
@@ -93,7 +93,7 @@ def starts(rounds: int, home: str) -> None:
 
 
 def flood(kind: str, home: str) -> None:
-    """Type while much is written; how long each key takes to show, and whether all arrived."""
+    """Type during a flood. Print how long each key takes to show, and check that all arrive."""
     command = [sys.executable, "-c", FLOOD, home, kind]
     with Terminal(command, env={"HOME": home}, columns=100) as terminal:
         terminal.wait_for("ready")
@@ -120,18 +120,18 @@ def flood(kind: str, home: str) -> None:
 
 
 class Watched:
-    """What a terminal is sent, looked at without drawing it: drawing 10 MB would be what is measured."""
+    """Reads a terminal's output without drawing it, because drawing 10 MB would dominate the measurement."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._descriptor = terminal._ours
         self._tail = b""
 
     def seen(self, mark: bytes) -> bool:
-        """Whether this was among the last that was sent."""
+        """Return True if the recent output contains this."""
         return mark in self._tail
 
     def until(self, mark: bytes, drawn: bytes | None = None) -> float:
-        """Seconds until this is sent; a key that is drawn by itself, in a few bytes, counts as well."""
+        """Return the seconds until this is in the output. A small update with the key in it counts, too."""
         start = time.perf_counter()
         while time.perf_counter() - start < PATIENCE_S:
             if self.seen(mark):

@@ -1,10 +1,10 @@
-"""Frugality: how much of each repeats the one before, how long the first is, what a session takes.
+"""Measures prompts: the repeated share of each, the length of the first, and the cost of a session.
 
     .venv/bin/python bench/prompts.py
 
-Whole sessions over HTTP against a scripted model on this machine; counted is what went over the wire.
-A cost is in characters: those that are new, and a tenth of those that repeat, over all calls. (For 21
-small commands mini-swe-agent takes 23,300, opencode 103,900, codex 129,800.)
+Whole sessions run over HTTP against a scripted local model, and the sent bytes are counted. The cost is in
+characters over all calls: new ones, plus a tenth of those that repeat. (For 21 small commands, mini-swe-agent
+takes 23,300, opencode 103,900 and codex 129,800.)
 """
 
 import asyncio
@@ -30,14 +30,14 @@ ROWS: list[list[str]] = []
 
 
 def row(title: str, value: str, bound: str, *, fine: bool) -> bool:
-    """Print one measure, and keep it."""
+    """Print one measure and store it."""
     print(f"{'ok  ' if fine else 'FAIL'} {title:<46} {value:>10}   ({bound})")
     ROWS.append([title, value, bound, "yes" if fine else "**no**"])
     return fine
 
 
 async def measure(home: Path) -> bool:
-    """All measures; whether each keeps its bound."""
+    """Take all measures. Return True if each keeps its bound."""
     bare, full = make_project(home / "bare"), make_project(home / "full")
     (bare / "AGENTS.md").unlink()
     fine = True
@@ -55,7 +55,7 @@ async def measure(home: Path) -> bool:
 
 
 def main() -> None:
-    """Print a table; fails where a bound is not kept."""
+    """Print a table, and fail if a bound is exceeded."""
     without_network()
     with tempfile.TemporaryDirectory() as home:
         for part in ("CONFIG", "STATE", "CACHE", "DATA"):

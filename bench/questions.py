@@ -1,10 +1,11 @@
-"""How often a mode asks about ordinary commands, as coding agents run them.
+"""Counts how often a mode asks about ordinary commands that coding agents run.
 
     .venv/bin/python bench/questions.py [bubblewrap | namespaces]
 
-Each command of `tests/safety/sandbox/ordinary_commands.txt` runs in a session and a git repository of its
-own; every question is answered with yes. Fails if `auto` asks about more than 3 in 100, or `ask` about one
-that changed nothing, or not about one that did. Compared are path, kind, bits and content, `.git` included.
+Each command of `tests/safety/sandbox/ordinary_commands.txt` runs in a separate session and git repository,
+and every question is answered with yes. Fails if `auto` asks about more than 3 in 100 commands, if `ask` asks
+about one that changed nothing, or if `ask` does not ask about one that did. A change is a difference in path,
+kind, mode or content, `.git` included.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ LEVEL = sys.argv[1] if len(sys.argv) > 1 else "auto"
 
 
 async def ask_about(command: str, mode: str, template: Path, folder: Path) -> tuple[list[str], list[str]]:
-    """Why it was asked about, and the paths that are not as before."""
+    """Run a command. Return the reasons for questions about it, and the paths that it changed."""
     shutil.copytree(template, folder, symlinks=True)
     before = tree(folder)
     answers = decision("", run(command)), *[decision("Done.")] * 3
@@ -46,7 +47,7 @@ async def ask_about(command: str, mode: str, template: Path, folder: Path) -> tu
 
 
 async def count(mode: str, base: Path) -> bool:
-    """Try all in one mode; whether it asked as it should."""
+    """Run all commands in one mode. Return True if it asked as it should."""
     asked_about, wrong = [], []
     for number, command in enumerate(COMMANDS):
         asked, changed = await ask_about(command, mode, base / "template", base / f"{mode}{number}")
@@ -61,7 +62,7 @@ async def count(mode: str, base: Path) -> bool:
 
 
 def main() -> None:
-    """Both modes."""
+    """Try both modes."""
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder)
         places = {f"DUCKFLOW_{name}_DIR": str(base / name) for name in ("STATE", "CONFIG", "CACHE")}

@@ -1,4 +1,4 @@
-"""Play a recorded run of a strong model again in a tree, and say how it ends.
+"""Replay a recorded run of a strong model in a checkout, and report how it ends.
 
     bench/replay.py RECORDING TREE
 
@@ -18,7 +18,7 @@ from fakes.recorded import Recording
 
 
 def main() -> int:
-    """Replay, and end as the run does."""
+    """Replay the recording and return the exit code of the run."""
     recording, tree = Path(sys.argv[1]), Path(sys.argv[2])
     player = Recording(recording)
     with ModelServer(player) as server, tempfile.TemporaryDirectory() as home:

@@ -1,13 +1,12 @@
-"""What the sandbox costs: the same command bare and in each sandbox that works here, in turns.
+"""Measures the cost of the sandbox: the same command bare and in each sandbox that works here, alternately.
 
     .venv/bin/python bench/sandbox.py [rounds]
 
-On a machine with other work, `chrt -r 10` before it keeps that out of the numbers.
+On a busy machine, prefix it with `chrt -r 10` to keep other load out of the numbers.
 
-Bare is `bash -c true` started by asyncio. The others are the whole of `Shell.run`, on a copy where there is
-one, in a folder of 100 files and in one of 100,000.
-Then: taking over 1,000 files that a command made. And what file operations cost from the gate to the stored
-event, beside the plain call.
+Bare is `bash -c true` started by asyncio. The others are a complete `Shell.run`, on a copy if the sandbox
+uses one, in folders of 100 and 100,000 files. It also measures applying the effects of a command that made
+1,000 files, and file operations from the gate to the stored event, compared with the plain call.
 """
 
 import asyncio
@@ -39,7 +38,7 @@ LEVELS = ("bubblewrap", "namespaces", "landlock")
 
 
 async def bare(folder: Path) -> None:
-    """The command as it costs least."""
+    """Run the command in the cheapest way."""
     process = await asyncio.create_subprocess_exec(
         "/bin/bash", "-c", COMMAND, cwd=folder, stdout=asyncio.subprocess.PIPE
     )
@@ -47,14 +46,14 @@ async def bare(folder: Path) -> None:
 
 
 async def timed(work: Callable[[], Awaitable[object]]) -> float:
-    """Milliseconds it took."""
+    """Return the milliseconds that the work took."""
     start = time.perf_counter()
     await work()
     return (time.perf_counter() - start) * 1000
 
 
 def fill(folder: Path, files: int) -> None:
-    """A folder with a repository and so many files."""
+    """Create a repository and that many files."""
     (folder / ".git" / "hooks").mkdir(parents=True)
     for number in range(files):
         part = folder / f"area_{number % 20}" / f"part_{number % max(files // 20, 1)}"
@@ -63,7 +62,7 @@ def fill(folder: Path, files: int) -> None:
 
 
 async def measure(folder: Path, copies: Path, rounds: int) -> dict[str, list[float]]:
-    """Every way once a round, so that whatever else the machine does hits all of them."""
+    """Run the command in every way once per round, so that other load affects all of them."""
     shells = {
         level: Shell(folder, ShellSettings.model_validate({"sandbox": level}), copies=copies)
         for level in LEVELS
@@ -77,7 +76,7 @@ async def measure(folder: Path, copies: Path, rounds: int) -> dict[str, list[flo
         for number in range(rounds + 3):
             for name, way in ways.items():
                 took = await timed(way)
-                if number >= 3:  # the first start the launcher and fill caches
+                if number >= 3:  # the first ones start the launcher and fill caches
                     taken[name].append(took)
     finally:
         for shell in shells.values():
@@ -86,7 +85,7 @@ async def measure(folder: Path, copies: Path, rounds: int) -> dict[str, list[flo
 
 
 async def take_over(folder: Path, copies: Path) -> tuple[float, float]:
-    """Milliseconds to read what a command did to 1,000 files, with the command, and to take it over."""
+    """Return milliseconds to run a command that makes 1,000 files and read its effects, and to apply them."""
     shell = Shell(folder, ShellSettings(), copies=copies)
     await shell.run("true")
     start = time.perf_counter()
@@ -100,7 +99,7 @@ async def take_over(folder: Path, copies: Path) -> tuple[float, float]:
 
 
 async def operations(folder: Path, rounds: int) -> list[list[str]]:
-    """Milliseconds an action of each kind takes, from its start to its stored end, and the plain call."""
+    """Measure milliseconds per action of each kind, from start to stored end, and of the plain call."""
     text, target = "value = 1\n" * 40, folder / "a.py"
     target.write_text(text, "utf-8")
     plain: dict[str, Callable[[int], object]] = {
@@ -149,7 +148,7 @@ async def operations(folder: Path, rounds: int) -> list[list[str]]:
 
 
 def main() -> None:
-    """Print a line for each."""
+    """Print and store a line for each measurement."""
     without_network()
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 50
     rows: list[list[str]] = []
@@ -157,7 +156,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as home:
             folder, copies = Path(home) / "work", Path(home) / "copies"
             fill(folder, files)
-            os.sync()  # or taking over, which waits for the disk, would wait for these files
+            os.sync()  # otherwise applying effects, which syncs the disk, would also write these files
             taken = asyncio.run(measure(folder, copies, rounds))
             changed = asyncio.run(take_over(folder, copies))
         least = median(taken["bare"])

@@ -1,11 +1,11 @@
-"""Small everyday requests in English and Japanese for the embedded model, judged by running what it made.
+"""Small everyday requests to the embedded model, in English and Japanese, judged by running the result.
 
     .venv/bin/python bench/small_requests.py [--only NAME,NAME] [--model FILE.gguf]
         [--results small_requests.json] [--threads N] [--jobs N] [--limit SECONDS] [--mode auto]
 
-Each request gets a folder of its own and a new process. Afterwards a program looks at the folder, or at the
-reply: it imports, calls, runs the tests. What is in the results already is not run again. Needs `duckflow
-model install`, or a model's file.
+Each request runs in a temporary folder and a new process. Afterwards a program checks the folder or the
+reply: it imports, calls functions or runs the tests. Results that exist already are not measured again. Needs
+`duckflow model install` or a model's file.
 """
 
 import argparse
@@ -39,7 +39,8 @@ JAPANESE = "import re; assert re.search('[ぁ-んァ-ヶ一-龠]', reply), reply
 
 
 class SmallRequest(NamedTuple):
-    """What is asked of which files, and the program that decides; it knows `reply` and runs in the folder."""
+    """A request, its files, and the program that judges the result; it runs in the folder and knows
+    `reply`."""
 
     asked: str
     right: str
@@ -47,7 +48,7 @@ class SmallRequest(NamedTuple):
 
 
 def out(command: str, expected: str) -> str:
-    """A program that runs a script and compares what it prints."""
+    """Return a program that runs a script and compares its output."""
     return (
         f"import subprocess, sys; p = subprocess.run([sys.executable, *{command.split()!r}], "
         f"capture_output=True, text=True, timeout=20); assert p.stdout.strip() == {expected!r}, p"
@@ -55,7 +56,7 @@ def out(command: str, expected: str) -> str:
 
 
 def same(*paths: str) -> str:
-    """A program that sees that these files are as they were."""
+    """Return a program that checks that these files are unchanged."""
     return "; ".join(f"assert open({path!r}).read() == before[{path!r}]" for path in paths)
 
 
@@ -208,7 +209,7 @@ REQUESTS: dict[str, SmallRequest] = {
 
 
 def run_one(name: str, wanted: SmallRequest, options: argparse.Namespace) -> dict[str, Any]:
-    """One request in a folder of its own, judged by its program."""
+    """Run one request in a temporary folder and judge it by its program."""
     with tempfile.TemporaryDirectory() as room:
         work = Path(room) / "work"
         work.mkdir()
@@ -244,7 +245,7 @@ def run_one(name: str, wanted: SmallRequest, options: argparse.Namespace) -> dic
 
 
 def judge(wanted: SmallRequest, reply: str, work: Path) -> str:
-    """What is wrong with the folder or the reply; empty if nothing is."""
+    """Return the fault in the folder or the reply, or an empty text."""
     told = f"reply, before = {reply!r}, {dict(wanted.files)!r}\n{wanted.right}\n"
     try:
         ran = subprocess.run(
@@ -257,7 +258,7 @@ def judge(wanted: SmallRequest, reply: str, work: Path) -> str:
 
 
 def summary(results: list[dict[str, Any]]) -> Iterator[str]:
-    """The table."""
+    """Yield the lines of the table."""
     yield f"{platform.machine()}, {len(os.sched_getaffinity(0))} cores"
     yield "| request | right | exit | s |"
     yield "|---|---|---|---|"
@@ -275,7 +276,7 @@ def _files(work: Path) -> Iterator[Path]:
 
 
 def main() -> None:
-    """Run what is missing, show the table."""
+    """Run what is missing and print the table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", default="")
     parser.add_argument("--model", type=Path)

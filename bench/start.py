@@ -1,8 +1,8 @@
-"""How quickly Duckflow is there: help, version, the first request of `run`, the cost of a loop, memory.
+"""Measures start-up: help, version and the first request of `run`; also the time of a loop, and memory.
 
     .venv/bin/python bench/start.py [--rounds N]
 
-Needs a machine with nothing else to do. The model is a server on this machine that answers at once.
+Needs an otherwise idle machine. The model is a local server that answers at once.
 """
 
 import argparse
@@ -26,21 +26,21 @@ BESIDE = {
         "completion_recommendation": True,
     },
 }
-"""What is asked for beside decisions, and answered with praise."""
+"""Fixed, favourable answers to the side questions."""
 
 
 class Model(BaseHTTPRequestHandler):
-    """Looks for another file LOOPS times, then is done; notes when it was asked for each decision."""
+    """Model that lists files LOOPS times and then finishes. It records when each decision was requested."""
 
     protocol_version = "HTTP/1.1"
     arrivals: list[float] = []  # noqa: RUF012 - one server, one list
     loops = 0
 
     def log_message(self, *_):
-        """Keep quiet."""
+        """Suppress the log."""
 
     def do_GET(self):
-        """Nothing is known of this model."""
+        """Report that the model has no metadata."""
         self.send_response(404)
         self.send_header("content-length", "0")
         self.end_headers()
@@ -69,20 +69,20 @@ class Model(BaseHTTPRequestHandler):
 
 
 def timed(command: list[str], **options) -> float:
-    """Seconds one command takes."""
+    """Return the seconds that a command takes."""
     start = time.perf_counter()
     subprocess.run(command, stdout=subprocess.DEVNULL, check=True, **options)
     return time.perf_counter() - start
 
 
 def median_of(rounds: int, command: list[str]) -> float:
-    """The median of several runs, after one to warm up."""
+    """Return the median of several runs after one warm-up run."""
     timed(command)
     return statistics.median(timed(command) for _ in range(rounds))
 
 
 def run_once(address: str, loops: int, home: Path) -> tuple[float, float, float]:
-    """Seconds to the first request, milliseconds a loop, megabytes at the peak."""
+    """Return seconds to the first request, milliseconds per loop and peak memory in megabytes."""
     Model.arrivals, Model.loops = [], loops
     environment = {**os.environ, "OPENAI_BASE_URL": f"{address}/v1", "HOME": str(home)}
     with tempfile.TemporaryDirectory() as folder:

@@ -1,10 +1,11 @@
-"""kill -9 while the effects of a command are taken over, at chosen system calls (strace).
+"""Kills the program with `kill -9` while it applies a command's effects, at chosen system calls (strace).
 
     .venv/bin/python bench/taking_over.py [--kills 300] [--seed 1]
 
-A real command makes, changes, moves, re-modes and deletes files on its copy. A process takes that over and is
-killed at the n-th call of a kind. After each: every path is as before or as after, never between; what is
-begun is finished as the next start does it; and undo gives the folder back, byte by byte.
+A real command makes, changes, moves, deletes and sets the mode of files on its copy. A process applies these
+effects to the folder and is killed at the n-th call of a kind. After each kill, every path must be as before
+or as after, never between; the recovery at the next start must finish what was begun; and undo must restore
+the folder byte by byte.
 """
 
 import argparse
@@ -51,14 +52,15 @@ OWNER = ChangeOwner("session", "request", "action")
 
 
 def fill(folder: Path) -> None:
-    """The folder before the command."""
+    """Create the files that the command will change."""
     for name in (*(f"old{n}" for n in range(1, 12)), "gone/a", "gone/b/c", "moved", "kind", "large"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(f"{name} as it was\n" * 50)
 
 
 def tree(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """Every path with its bits and content, without what a killed write may leave for an hour."""
+    """Return every path with its mode and content, without temporary files that a kill may leave for an
+    hour."""
     found: dict[str, tuple[int, bytes]] = {}
     for path in folder.rglob("*"):
         if path.name.startswith(".duckflow-"):
@@ -72,7 +74,7 @@ def tree(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 
 class Stage:
-    """A folder, a command that worked on its copy, and a process that takes that over."""
+    """A folder, the effects of a command on its copy, and a process that applies them."""
 
     def __init__(self, base: Path) -> None:
         self.folder, self.copies, self._database = base / "work", base / "copies", base / "kept.db"
@@ -91,7 +93,7 @@ class Stage:
         return result.copy_id
 
     def take_over(self, *strace: str) -> int:
-        """In a process of its own, under strace; the signal that ended it, 0 for none."""
+        """Apply the effects in a separate process under strace. Return the signal that ended it, or 0."""
         process = os.fork()
         if process == 0:
             code = 1
@@ -120,13 +122,13 @@ class Stage:
         take_over(copy, copy.read().effects, partial(record_batch, Access(workspace, kept, OWNER)))
 
     def after_a_crash(self) -> None:
-        """What the next start does."""
+        """Run the recovery of the next start."""
         workspace, kept = Workspace(self.folder), KeptFiles(self._database, 100_000_000)
         finish_taking_over(self.copies, workspace, kept)
         kept.close()
 
     def undo(self) -> None:
-        """Take all of it back."""
+        """Undo all changes of the command."""
         workspace, kept = Workspace(self.folder), KeptFiles(self._database, 100_000_000)
         changes = net_changes(kept.changes(OWNER[0], OWNER[2]))
         made = ChangeSet(action_id=OWNER[2], request_id=OWNER[1], operation="shell.run", changes=changes)
@@ -138,7 +140,7 @@ class Stage:
 
 
 def count_calls(base: Path) -> tuple[Counter[str], dict[str, tuple[int, bytes]]]:
-    """How often each call is made if nothing goes wrong, and the folder afterwards."""
+    """Count the system calls of an undisturbed run, and return them with the resulting folder."""
     stage, log = Stage(base), base / "calls"
     assert stage.take_over("-e", f"trace={','.join(CALLS)}", "-o", str(log)) == 0
     names = re.findall(r"^(\w+)\(", log.read_text(errors="replace"), re.MULTILINE)
@@ -146,7 +148,7 @@ def count_calls(base: Path) -> tuple[Counter[str], dict[str, tuple[int, bytes]]]
 
 
 def check(base: Path, call: str, when: int, after: dict[str, tuple[int, bytes]]) -> str:
-    """One kill; in a word how far it had come. AssertionError if anything is not as it must be."""
+    """Kill once and return how far it got. Raise AssertionError if anything is wrong afterwards."""
     stage = Stage(base)
     option = f"inject={call}:signal=KILL:when={when}"
     killed = stage.take_over("-e", f"trace={call}", "-e", option, "-o", "/dev/null")
@@ -167,7 +169,7 @@ def check(base: Path, call: str, when: int, after: dict[str, tuple[int, bytes]])
 
 
 def choose(counts: Counter[str], kills: int, seed: int) -> list[tuple[str, int]]:
-    """So many calls, of every kind some."""
+    """Choose that many calls, taking turns between the kinds."""
     chance = random.Random(seed)
     points = {call: [(call, n + 1) for n in range(count)] for call, count in counts.items()}
     for each in points.values():
@@ -179,7 +181,7 @@ def choose(counts: Counter[str], kills: int, seed: int) -> list[tuple[str, int]]
 
 
 def sweep(base: Path, kills: int, seed: int, say: Callable[[str], object] = print) -> int:
-    """Try so many; how many went wrong."""
+    """Try that many kills and return how many went wrong."""
     counts, after = count_calls(base / "counted")
     found: Counter[str] = Counter()
     wrong = 0
@@ -197,7 +199,7 @@ def sweep(base: Path, kills: int, seed: int, say: Callable[[str], object] = prin
 
 
 def main() -> None:
-    """Count, choose, kill, and say how it went."""
+    """Count, choose and kill, then report the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)

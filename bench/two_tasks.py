@@ -1,8 +1,8 @@
-"""The two small tasks a new user tries, for real: on the embedded model, and over HTTP on its own server.
+"""Runs the two small tasks that a new user tries: on the embedded model, and over HTTP on its server.
 
     .venv/bin/python bench/two_tasks.py [--over embedded|http|both]
 
-Needs `duckflow model install`. Prints what was made of each task and how long it took; fails if one fails.
+Needs `duckflow model install`. Prints the result and time of each task, and fails if one fails.
 """
 
 import argparse
@@ -34,7 +34,7 @@ time.sleep(3600)
 
 @contextmanager
 def local_server() -> Iterator[str]:
-    """The embedded runtime's own HTTP server, with the installed weights."""
+    """Start the embedded runtime's own HTTP server with the installed weights."""
     found = subprocess.run([*DUCKFLOW, "model", "path"], capture_output=True, text=True, check=True)
     command = [sys.executable, "-c", SERVER, found.stdout.strip()]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -46,7 +46,7 @@ def local_server() -> Iterator[str]:
 
 
 def try_tasks(title: str, flags: list[str], env: dict[str, str]) -> bool:
-    """Whether both tasks were done."""
+    """Run both tasks and return True if both succeeded."""
     fine = True
     for task, check, wanted in TASKS:
         with tempfile.TemporaryDirectory() as folder:
@@ -68,7 +68,7 @@ def try_tasks(title: str, flags: list[str], env: dict[str, str]) -> bool:
 
 
 def main() -> None:
-    """Try them."""
+    """Run the tasks in the chosen ways."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--over", choices=["embedded", "http", "both"], default="both")
     over = parser.parse_args().over

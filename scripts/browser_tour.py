@@ -1,13 +1,13 @@
-"""Drives the web view in a real browser, in both languages; with --pictures, draws docs/pictures/web-*.png.
+"""Drives the web view in a real browser, in both languages. With --pictures, draws docs/pictures/web-*.png.
 
-    make test-browser        (installs chromium and Playwright, each where it belongs, and runs this)
+    make test-browser        (installs Chromium and Playwright, and runs this)
 
-A model on loopback answers slowly, so that a reply is seen while it is written. What is looked at: a request
-is started, streams, is approved after a look at the difference, another one refused with a reason; a
-consultation is answered; evidence is shown; the page is loaded again in the middle; a second window sees the
-same, at the width of a phone; script in a file name, a reply and a difference does nothing. Then, in
-browser_walks.py: the keyboard alone, two answers to one question, back and fork, "always", plan and tasks,
-notices, a terminal beside it, the fleet; names, contrast and width of each page.
+A model on loopback answers slowly, so that a reply can be seen while it streams. The tour starts a request,
+approves it after reading the diff, refuses another one with a reason, answers a consultation, shows evidence,
+reloads the page in the middle, opens a second window at the width of a phone, and checks that script in a
+file name, a reply or a diff has no effect. browser_walks.py adds: the keyboard alone, two answers to one
+question, back and fork, "always", plan and tasks, notifications, a terminal on the same session, the fleet,
+and the names, contrast and width of each page.
 """
 
 import argparse
@@ -79,7 +79,7 @@ TALKS = {
 
 
 def write(path: str, content: str, reply: str, why: str) -> dict[str, Any]:
-    """A decision that writes a file."""
+    """Return a decision that writes a file."""
     action = {
         "operation": "file_ops.write_file",
         "args": {"path": path, "content": content},
@@ -89,7 +89,7 @@ def write(path: str, content: str, reply: str, why: str) -> dict[str, Any]:
 
 
 def answers(talk: dict[str, str]) -> dict[str, list[Any]]:
-    """What the model says, by what it is asked for."""
+    """Return the model's answers, grouped by the requested output."""
     read = {"operation": "file_ops.read_file", "args": {"path": "stats.py"}}
     score = {"requirement": "1", "score": 0.95, "evidence": ["e1"]}
     over = {"reply": talk["end"], "next_step": "done", "confidence": 0.9}
@@ -109,16 +109,16 @@ def answers(talk: dict[str, str]) -> dict[str, list[Any]]:
             {"reply": talk["fine"], "next_step": "done"},
             {"reply": "", "next_step": "continue", "confidence": 0.3, "actions": [read]},
             over,
-            *(write("long.py", MORE, "", talk["why"]), over),  # by keyboard
+            *(write("long.py", MORE, "", talk["why"]), over),  # approved by keyboard
             *(note("race.md"), over),
-            *(note("one.md"), note("two.md"), over),  # always
+            *(note("one.md"), note("two.md"), over),  # allowed with "always"
             call("plan_tool.propose", goal=talk["ask"]),
             {"reply": talk["say"], "next_step": "pending_user"},
             call("task_tool.generate_list", step_id="STEP"),
             call("task_loop.run", "defer", step_id="STEP"),
             {"reply": talk["end"], "next_step": "pending_user"},
-            *(note("a.md"), over, note("b.md"), over),  # in the terminal
-            *(note("a.md"), over),  # in the fleet
+            *(note("a.md"), over, note("b.md"), over),  # asked in the terminal
+            *(note("a.md"), over),  # run by the fleet
         ],
         "PlanDraft": [
             {
@@ -139,16 +139,16 @@ def answers(talk: dict[str, str]) -> dict[str, list[Any]]:
 
 
 class Model(BaseHTTPRequestHandler):
-    """A provider that writes slowly."""
+    """Provider that streams slowly."""
 
     protocol_version = "HTTP/1.0"
     script: dict[str, list[Any]] = {}  # noqa: RUF012 - set for each run
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the base class has it
-        """Nothing to say."""
+        """Suppress the log."""
 
     def do_POST(self) -> None:
-        """The next answer, piece by piece."""
+        """Stream the next answer piece by piece."""
         body = self.rfile.read(int(self.headers["content-length"])).decode()
         output = OUTPUT.findall(body)[-1]
         left = self.script.get(output, [])
@@ -176,7 +176,7 @@ class Model(BaseHTTPRequestHandler):
 
 
 def tour(browser: Browser, language: str, home: Path, *, pictures: bool) -> None:
-    """One whole request and what can happen on its way."""
+    """Go through a whole request and everything that can happen on the way."""
     talk = TALKS[language]
     Model.script = answers(talk)
     provider = ThreadingHTTPServer(("127.0.0.1", 0), Model)
@@ -225,7 +225,7 @@ def tour(browser: Browser, language: str, home: Path, *, pictures: bool) -> None
 
 
 def walk(page: Page, talk: dict[str, str], folder: Path) -> None:
-    """What else can be done with sessions."""
+    """Use sessions in further ways: keyboard, second window, back and fork, "always", plans."""
     by_keyboard_alone(page, talk["ask"])
     expect(page.locator(".entry.reply").last).to_contain_text(talk["end"])
     assert (folder / "long.py").read_text() == MORE
@@ -268,7 +268,7 @@ def walk(page: Page, talk: dict[str, str], folder: Path) -> None:
 def visit(
     browser: Browser, address: str, language: str, folder: Path, *, pictures: bool
 ) -> tuple[Page, Callable[[str], None]]:
-    """What a person does and sees; the page, and what takes a picture of it."""
+    """Do what a user does and check the page. Return the page and a function that takes its picture."""
     talk = TALKS[language]
     context = browser.new_context(locale=language, viewport=WIDE)
     context.set_default_timeout(60_000)
@@ -288,12 +288,12 @@ def visit(
     page.keyboard.type(talk["ask"])
     page.keyboard.press("Enter")
     expect(page.locator("#live")).to_contain_text(talk["say"][:20])
-    page.reload()  # in the middle
+    page.reload()  # reload while the reply streams
     yes = page.locator("#yes")
-    expect(yes).to_be_disabled()  # the difference is longer than its box
+    expect(yes).to_be_disabled()  # the diff is longer than its box
     picture("approval")
     page.locator("#difference").evaluate("box => { box.scrollTop = box.scrollHeight; }")
-    expect(yes).to_be_disabled()  # its end is still below what is seen
+    expect(yes).to_be_disabled()  # the end of the diff is still out of view
     page.locator("#question").evaluate("section => { section.scrollTop = section.scrollHeight; }")
     expect(yes).to_be_enabled()
 
@@ -320,7 +320,7 @@ def visit(
     expect(page.locator("#panel .difference")).to_contain_text("times_13")
 
     send(page, talk["again"])
-    expect(page.locator("#question h2")).to_contain_text("onerror")  # the file's name, as text
+    expect(page.locator("#question h2")).to_contain_text("onerror")  # the file's name as text, not as markup
     page.locator("#reason").fill(talk["reason"])
     page.locator("#no").click()
     expect(page.locator(".entry.reply").last).to_contain_text(talk["fine"])
@@ -347,14 +347,14 @@ def visit(
 
 
 def send(page: Page, text: str) -> None:
-    """Write a message once nothing is being done."""
+    """Send a message once no request is running."""
     expect(page.locator("#cancel")).to_have_count(0)
     page.locator("#message").fill(text)
     page.locator("#send").click()
 
 
 def watch(page: Page) -> list[str]:
-    """Whatever should not happen in a page: errors, dialogs, requests to anywhere else."""
+    """Collect everything that should not happen in a page: errors, dialogs and requests to other hosts."""
     seen: list[str] = []
     page.on("pageerror", lambda error: seen.append(str(error)))
     page.on("dialog", lambda dialog: seen.append(dialog.message))
@@ -364,7 +364,7 @@ def watch(page: Page) -> list[str]:
 
 
 def outside(browser: Browser, address: str, url: str) -> int:
-    """What another browser gets, with the used link and without one."""
+    """Return the status that another browser gets, both with the used link and without it."""
     stranger = browser.new_context()
     page = stranger.new_page()
     statuses = {page.goto(place).status for place in (address, url)}  # type: ignore[union-attr]
@@ -374,7 +374,7 @@ def outside(browser: Browser, address: str, url: str) -> int:
 
 
 def main() -> None:
-    """Both languages, one after the other."""
+    """Run the tour in all languages, one after the other."""
     read = argparse.ArgumentParser()
     read.add_argument("--pictures", action="store_true")
     read.add_argument("wanted", nargs="*", help="languages (en, ja); all if none is named")

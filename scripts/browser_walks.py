@@ -1,4 +1,4 @@
-"""Parts of the tour through the web view: what is done in a browser, and what is looked at on each page."""
+"""Parts of the web view's tour: actions in a browser, and checks of each page."""
 
 import shutil
 import subprocess
@@ -17,12 +17,12 @@ CHECKS = Path(__file__).with_name("page_checks.js").read_text("utf-8").partition
 
 
 def wrong(page: Page, what: str) -> list[str]:
-    """What is wrong on a page: nameless, faint or wide."""
+    """Return the faults of one kind on a page: nameless, faint or wide."""
     return page.evaluate(f"({CHECKS}).{what}()")
 
 
 def look_over(page: Page) -> None:
-    """Every control has a name, text can be read in light and dark, and nothing sticks out on a phone."""
+    """Check that controls have names, text is readable in light and dark, and nothing overflows a phone."""
     assert not (nameless := wrong(page, "nameless")), nameless
     for scheme in ("dark", "light"):
         page.emulate_media(color_scheme=scheme)
@@ -35,7 +35,7 @@ def look_over(page: Page) -> None:
 
 
 def by_keyboard_alone(page: Page, said: str) -> None:
-    """A new request, an approval after a look at the whole difference, without a mouse."""
+    """Send a request and approve it after viewing the whole diff, without a mouse."""
     page.goto(page.url.partition("#")[0] + "#")
     expect(page.locator("#folder")).to_be_visible()
     page.keyboard.press("/")
@@ -53,7 +53,7 @@ def by_keyboard_alone(page: Page, said: str) -> None:
 
 
 def reach_the_end(page: Page) -> None:
-    """Press End until the whole difference was on the screen."""
+    """Press End until the whole diff has been on the screen."""
     for _ in range(20):
         page.keyboard.press("End")
         page.wait_for_timeout(200)
@@ -63,7 +63,7 @@ def reach_the_end(page: Page) -> None:
 
 
 def two_answers(page: Page, second: Page) -> None:
-    """Two windows answer the same question; the answer of the second is held up on its way."""
+    """Answer the same question in two windows, delaying the second answer on its way."""
     second.goto(page.url)
     held: list[Route] = []
     second.route("**/commands", lambda route: held.append(route))  # noqa: PLW0108 - Playwright marks it
@@ -78,7 +78,7 @@ def two_answers(page: Page, second: Page) -> None:
 
 
 def back_and_fork(page: Page, gone: Path) -> None:
-    """Back to before the last message, files and all; and on from the first one in another session."""
+    """Go back to before the last message, files included, then fork a session from the first message."""
     last = page.locator(".entry.message").last
     last.locator("summary").click()
     last.locator("[data-back=both]").click()
@@ -95,7 +95,7 @@ def back_and_fork(page: Page, gone: Path) -> None:
 
 
 def notices(page: Page) -> None:
-    """From now on the page thinks nobody looks at it, and notes which notices it would show."""
+    """Make the page believe that it is hidden, and record the notifications it would show."""
     page.add_init_script(
         "window.told = []; Object.defineProperty(document, 'hidden', { get: () => true });"
         "window.Notification = class { static permission = 'granted';"
@@ -104,7 +104,7 @@ def notices(page: Page) -> None:
 
 
 def in_the_terminal_too(page: Page, start: Callable[..., Any], folder: Path, program: list[str]) -> None:
-    """A terminal and the browser on one session: what is answered in one vanishes in the other."""
+    """Use one session in a terminal and the browser: a question answered in one disappears in the other."""
     tmux = ["tmux", "-L", f"duckflow-tour-{time.monotonic_ns()}"]
 
     def seen() -> str:
@@ -139,7 +139,7 @@ def in_the_terminal_too(page: Page, start: Callable[..., Any], folder: Path, pro
         page.locator("#send").click()
         wait_for("+++ b/b.md")
         expect(page.locator("#question h2")).to_contain_text("b.md")
-        time.sleep(1)  # keys pressed as a question appears do not count as its answer
+        time.sleep(1)  # keys pressed just as a question appears do not count as its answer
         press("n", "Enter")
         expect(page.locator("#question")).to_be_hidden()
         expect(page.locator("#cancel")).to_have_count(0)
@@ -151,12 +151,12 @@ def in_the_terminal_too(page: Page, start: Callable[..., Any], folder: Path, pro
 def in_the_fleet(
     page: Page, run: Callable[..., None], repository: Path, picture: Callable[[str], None]
 ) -> None:
-    """All runs, one that asks, answered on the page; queued there, cancelled, tried again."""
+    """List all runs and answer one on the page; queue, cancel and retry another."""
     repository.mkdir()
     who = ["-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
     for words in (["init", "--quiet"], ["commit", "--quiet", "--allow-empty", "-m", "first"]):
         subprocess.run([GIT, *who, *words], cwd=repository, check=True)
-    expect(page.locator("a.runs")).to_have_count(0)  # nobody has used it
+    expect(page.locator("a.runs")).to_have_count(0)  # hidden until the fleet is used
     run("fleet", "submit", str(repository), "Write a.md", "--model", "openai:any")
     run("fleet", "worker", "--until-idle")
     page.locator("a.runs").click()

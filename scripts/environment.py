@@ -1,7 +1,8 @@
-"""Make .venv what the pinned requirements say. Quick when it already is; picks up where it was interrupted.
+"""Installs the pinned requirements in .venv. Fast if nothing is to be done, and resumes after an
+interruption.
 
-A stamp in .venv, written last, holds a digest of all that went in. Only the standard library is used here,
-and whichever Python 3.11+ was found runs it. uv installs where it is there; pip does everywhere else.
+A stamp in .venv, written last, holds a digest of all inputs. This script uses only the standard library and
+runs on any Python from 3.11. It installs with uv if available and with pip otherwise.
 """
 
 import fcntl
@@ -19,9 +20,9 @@ PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "duckflow-environment"
 INSTALLING = VENV / "duckflow-installing"
 PLACE = VENV / "duckflow-place"
-"""Where the environment was made: the scripts in it hold that path, so after a move it is made again."""
+"""Path at which the environment was created. Its scripts contain that path, so a move means a new one."""
 NO_BUBBLEWRAP = VENV / "duckflow-no-bubblewrap"
-"""Why bubblewrap could not be installed; without this, tests that need it fail instead of being skipped."""
+"""Reason why bubblewrap could not be installed. Without this file, tests fail if bubblewrap is missing."""
 MANAGERS = (
     ("apt-get", "install", "--yes", "bubblewrap"),
     ("dnf", "install", "--assumeyes", "bubblewrap"),
@@ -31,9 +32,9 @@ MANAGERS = (
 )
 PATIENCE_S = 300
 SYSTEM_CERTIFICATES = {"UV_SYSTEM_CERTS": "1", "UV_NATIVE_TLS": "1"}
-"""Have uv trust what the system trusts: the name of newer versions, and that of older ones."""
+"""Settings that make uv trust the system's certificates, for newer and older versions of uv."""
 INCLUDED_IN = {"run": ("run", "dev"), "dev": ("dev",)}
-"""Which environments serve a purpose: all that running needs is in the developer's as well."""
+"""Environments that serve a purpose: the developer's includes all that running needs."""
 
 NEW_ENOUGH = "import sys; sys.exit(sys.version_info < (3, 11))"
 WHOLE = """
@@ -45,7 +46,7 @@ for one in importlib.metadata.distributions():
 
 
 def main(purpose: str) -> None:
-    """Get the environment ready, or end with a sentence that says what to do."""
+    """Prepare the environment, or exit with a sentence that says what to do."""
     with (ROOT / ".venv.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -59,7 +60,7 @@ def main(purpose: str) -> None:
 
 
 def is_ready(purpose: str) -> bool:
-    """Whether what is installed is what the files ask for."""
+    """Return True if the installed packages match the requirement files."""
     try:
         stamped = STAMP.read_text("utf-8")
     except OSError:
@@ -68,13 +69,14 @@ def is_ready(purpose: str) -> bool:
 
 
 def is_settled(purpose: str) -> bool:
-    """Whether the sandbox that the tests try is there, or it is known why not."""
+    """Return True if bubblewrap is installed, not needed, or known not to be installable."""
     needed = purpose == "dev" and sys.platform.startswith("linux")
     return not needed or shutil.which("bwrap") is not None or NO_BUBBLEWRAP.exists()
 
 
 def install_bubblewrap() -> None:
-    """With the system's package manager, if nobody has to be asked; else write down why not."""
+    """Install bubblewrap with the system's package manager if that needs no password, or record the
+    failure."""
     say("Installing bubblewrap, in which the tests run commands…")
     may = [] if os.geteuid() == 0 else ["sudo", "-n"]
     manager = next((one for one in MANAGERS if shutil.which(one[0])), None)
@@ -91,7 +93,7 @@ def install_bubblewrap() -> None:
 
 
 def tries(command: Sequence[str]) -> bool:
-    """Whether the command succeeds, with nobody to answer it."""
+    """Run a command without input and return True if it succeeds."""
     try:
         done = subprocess.run(
             command, check=False, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S
@@ -102,7 +104,7 @@ def tries(command: Sequence[str]) -> bool:
 
 
 def digest(purpose: str) -> str:
-    """A name for all that decides what is installed, and where."""
+    """Return a digest of everything that decides what is installed and where."""
     content = hashlib.sha256(f"{purpose}\0{ROOT}\0".encode())
     for path in (ROOT / "requirements" / f"{purpose}.txt", ROOT / "pyproject.toml"):
         content.update(path.read_bytes() + b"\0")
@@ -110,7 +112,7 @@ def digest(purpose: str) -> str:
 
 
 def set_up(purpose: str) -> None:
-    """Install everything; a second time, from nothing, if the first ended on a half-made environment."""
+    """Install everything, and start over from scratch if an interrupted set-up left incomplete packages."""
     say(f"Setting up Duckflow in {VENV.name} (once; a minute or so)…")
     uv = shutil.which("uv")
     interrupted = INSTALLING.exists()
@@ -129,13 +131,13 @@ def set_up(purpose: str) -> None:
 
 
 def usable(uv: str | None) -> bool:
-    """Whether there is an environment that packages can be installed into."""
+    """Return True if there is an environment that packages can be installed into."""
     moved = PLACE.exists() and PLACE.read_text("utf-8") != str(ROOT)
     return not moved and works("-c", NEW_ENOUGH) and (uv is not None or works("-m", "pip", "--version"))
 
 
 def create(uv: str | None) -> None:
-    """A new, empty environment in place of whatever is there."""
+    """Create an empty environment, replacing an existing one."""
     if VENV.is_symlink() or VENV.is_file():
         VENV.unlink()
     shutil.rmtree(VENV, ignore_errors=True)
@@ -146,7 +148,7 @@ def create(uv: str | None) -> None:
 
 
 def install(uv: str | None, purpose: str) -> None:
-    """The pinned packages, each checked against its hash, then Duckflow itself from this folder."""
+    """Install the pinned packages, each checked against its hash, then Duckflow from this folder."""
     PLACE.write_text(str(ROOT), "utf-8")
     INSTALLING.touch()
     if uv:
@@ -167,7 +169,7 @@ def install(uv: str | None, purpose: str) -> None:
 
 
 def works(*arguments: str) -> bool:
-    """Whether the environment's Python runs this."""
+    """Return True if the environment's Python runs with these arguments and succeeds."""
     try:
         done = subprocess.run([PYTHON, *arguments], check=False, capture_output=True)
     except OSError:
@@ -176,8 +178,8 @@ def works(*arguments: str) -> bool:
 
 
 def must(command: Sequence[str]) -> None:
-    """Run a command whose failure ends the set-up. What it says is shown only then."""
-    # uv brings certificates of its own; those of a company's network are only in the system's list.
+    """Run a command that must succeed. Its output is shown only if it fails."""
+    # uv brings its own certificates; those of a company network are only in the system's store.
     for environment in (os.environ, {**os.environ, **SYSTEM_CERTIFICATES}):
         done = subprocess.run(
             command, env=environment, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -190,7 +192,7 @@ def must(command: Sequence[str]) -> None:
 
 
 def say(sentence: str) -> None:
-    """Tell the user, beside whatever the program prints."""
+    """Tell the user something on standard error."""
     sys.stderr.write(f"🦆 {sentence}\n")
     sys.stderr.flush()
 

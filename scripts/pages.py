@@ -1,7 +1,7 @@
-"""Writes the tables in docs/ that the program itself knows best: its settings, events and providers.
+"""Writes the generated tables in docs/: settings, events and providers.
 
-.venv/bin/python scripts/pages.py            write them again
-.venv/bin/python scripts/pages.py --check    only say which are out of date, and fail if one is
+.venv/bin/python scripts/pages.py            update the tables
+.venv/bin/python scripts/pages.py --check    list outdated pages, and fail if there are any
 """
 
 import argparse
@@ -30,12 +30,12 @@ BEGIN, END = "<!-- {name}: written by scripts/pages.py -->", "<!-- end of {name}
 LONGEST = 60
 _ID = r"(?:(?:[A-Z]+ )?[A-O]\d+|SAFETY \d+)"
 IDS = re.compile(rf" \({_ID}(?:, {_ID})*\)")
-"""Ids of docs/contract.md, which are for developers."""
+"""References to docs/contract.md, removed from user documentation because only developers need them."""
 BOUNDS = (("ge", "≥ {}"), ("gt", "> {}"), ("le", "≤ {}"), ("lt", "< {}"))
 
 
 def settings_tables() -> str:
-    """One table for each section, in the order of the models."""
+    """Return one table for each section, in the order of the models."""
     return "\n".join(_sections(Settings, ""))
 
 
@@ -80,7 +80,7 @@ def _values(field: FieldInfo) -> str:
 
 
 def _bound(field: FieldInfo, name: str) -> object:
-    """A bound of a number, on the field itself or inside an optional one."""
+    """Return a bound of a numeric field, set on the field itself or inside an optional type."""
     found = [getattr(one, name, None) for one in (*field.metadata, *_inner_metadata(field.annotation))]
     return next((value for value in found if value is not None), None)
 
@@ -101,7 +101,7 @@ def _kind(annotation: Any) -> str:  # noqa: ANN401 - as above
 
 
 def _lines_under_fields(model: type[Frozen]) -> dict[str, str]:
-    """The string under each field, which says what it does."""
+    """Return the docstring below each field, which explains the setting."""
     body = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0].body
     found: dict[str, str] = {}
     for field, below in itertools.pairwise(body):
@@ -113,7 +113,7 @@ def _lines_under_fields(model: type[Frozen]) -> dict[str, str]:
 
 
 def events_table() -> str:
-    """Every event by the name in `type`, with its own fields."""
+    """Return a table of all events with their `type`, meaning and fields."""
     rows = ["| type | when | fields |", "|---|---|---|"]
     for event in get_args(get_args(Event)[0]):
         about = IDS.sub("", (inspect.getdoc(event) or "").partition("\n")[0])
@@ -124,7 +124,7 @@ def events_table() -> str:
 
 
 def providers_table() -> str:
-    """Every provider in the order in which its key is looked for."""
+    """Return a table of all providers, in the order in which their keys are looked up."""
     rows = ["| provider | key | address | model if none is named |", "|---|---|---|---|"]
     for provider in PROVIDERS.values():
         mark = " ¹" if provider.wire == "pydantic_ai" else ""
@@ -144,7 +144,7 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
 
 
 def renewed(page: str, name: str, part: str) -> str:
-    """The page with what stands between the two marks replaced."""
+    """Replace the text between the two marks of a page."""
     begin, end = BEGIN.format(name=name), END.format(name=name)
     before, _, rest = page.partition(begin)
     _, _, after = rest.partition(end)
@@ -152,7 +152,7 @@ def renewed(page: str, name: str, part: str) -> str:
 
 
 def main() -> int:
-    """Write or check every page; 1 where one is out of date."""
+    """Update or check every page. Return 1 if `--check` found an outdated one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing")
     parser.add_argument("--docs", type=Path, default=DOCS, help="the folder of the pages")

@@ -1,9 +1,9 @@
-"""Draws docs/pictures again: a real conversation in a real terminal, in both languages.
+"""Redraws docs/pictures from a real conversation in a real terminal, in both languages.
 
     .venv/bin/python scripts/pictures.py [--model embedded|scripted] [--language en|ja]
 
-Without --model the embedded model talks if it is installed, else a script does. Needs the developer's
-environment (`make test` sets it up). Nothing of the user's own set-up is touched or shown.
+Without --model, the embedded model answers if it is installed, and a script otherwise. Needs the developer
+environment (`make test` sets it up). The user's own settings are neither changed nor shown.
 """
 
 import argparse
@@ -35,7 +35,7 @@ BETTER += "    return (ordered[middle - 1] + ordered[middle]) / 2\n"
 
 
 class Talk(NamedTuple):
-    """What a person says in one language, and what a script answers."""
+    """Messages of the user in one language, and answers of the scripted model."""
 
     question: str
     answer: str
@@ -63,15 +63,15 @@ TALKS = {
 
 
 class Coloured(pyte.HistoryScreen):
-    """A screen that knows faint text, as grey."""
+    """Screen that shows faint text as grey."""
 
     def select_graphic_rendition(self, *attributes: int) -> None:
-        """Take the attributes of what is written next."""
+        """Set the attributes of the following text."""
         super().select_graphic_rendition(*(90 if one == 2 else one for one in attributes))
 
 
 def main() -> None:
-    """Draw both."""
+    """Draw the pictures of the chosen languages."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--model", choices=["embedded", "scripted"])
     parser.add_argument("--language", choices=list(TALKS), nargs="*", default=list(TALKS))
@@ -84,12 +84,12 @@ def main() -> None:
 
 
 def installed() -> bool:
-    """Whether the embedded model can be used."""
+    """Return True if the embedded model can be used."""
     return subprocess.run([*DUCKFLOW, "model", "path"], capture_output=True, check=False).returncode == 0
 
 
 def converse(language: str, model: str) -> str:
-    """Talk, and draw what the screen then shows."""
+    """Hold the conversation and return its picture."""
     with tempfile.TemporaryDirectory() as home:
         folder = Path(home) / "project"
         folder.mkdir()
@@ -103,7 +103,7 @@ def converse(language: str, model: str) -> str:
 
 
 def speak(terminal: Terminal, talk: Talk) -> Iterator[list[str]]:
-    """Ask something, wish for a change, allow it; the screen after each of these."""
+    """Ask a question, request a change and allow it. Yield the screen after each step."""
 
     def seen() -> list[str]:
         return still(terminal.screen, len(terminal.shown))
@@ -128,20 +128,20 @@ def speak(terminal: Terminal, talk: Talk) -> Iterator[list[str]]:
 
 
 def wait_for_prompt(terminal: Terminal) -> None:
-    """Read until the prompt is empty, nothing is being done, and nothing more comes."""
+    """Read until the prompt is empty, the program is idle and no more output comes."""
     ready(terminal, PATIENCE_S)
     terminal.settle()
     ready(terminal, PATIENCE_S)
 
 
 def environment(home: str, language: str) -> dict[str, str]:
-    """A home of its own, with the models that are installed."""
+    """Return an environment with a temporary home but the installed models."""
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return {"HOME": home, "XDG_CACHE_HOME": cache, "DUCKFLOW_LANGUAGE": language, "NO_COLOR": ""}
 
 
 def named(model: str, language: str, home: Path) -> str:
-    """The model as --model takes it; a script is written first."""
+    """Return the value for --model, after writing the script for a scripted model."""
     if model == "embedded":
         return "embedded"
     talk, script = TALKS[language], home / "script.jsonl"

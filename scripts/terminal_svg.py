@@ -1,4 +1,4 @@
-"""A terminal's screen as an SVG picture: every character in its column, full-width ones in two."""
+"""Draws a terminal's screen as an SVG picture, with full-width characters in two columns."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -9,7 +9,7 @@ import pyte
 
 CELL, LINE = 8.4, 19
 SECONDS = 4
-"""How long each still is shown."""
+"""Seconds that each still is shown."""
 MARGIN, BAR = 18, 34
 FONT = (
     "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', 'Noto Sans Mono CJK JP', "
@@ -30,7 +30,7 @@ PALETTE = {
 
 
 class Look(NamedTuple):
-    """How a character is drawn."""
+    """Colours and weight of a character."""
 
     colour: str
     bold: bool
@@ -38,7 +38,7 @@ class Look(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Characters that are drawn together: same look, same width, side by side."""
+    """Adjacent characters with the same look and width, drawn together."""
 
     column: int
     columns: int
@@ -47,16 +47,16 @@ class Run(NamedTuple):
 
 
 def still(screen: pyte.Screen, rows: int) -> list[str]:
-    """The first `rows` lines of a screen as they are now."""
+    """Draw the first `rows` lines of a screen as it is now."""
     return [_drawn(run, row) for row in range(rows) for run in _runs(screen, row)]
 
 
 def draw(stills: Sequence[list[str]], columns: int, rows: int, title: str) -> str:
-    """Stills one after the other, round and round, in a window with a title. The last stays
-    if nothing moves."""
+    """Draw an endless animation of the stills in a window with a title, or the last one where nothing
+    moves."""
     width = round(columns * CELL + 2 * MARGIN)
     height = BAR + rows * LINE + MARGIN
-    share = 100 / (len(stills) + 1)  # the last is shown twice as long
+    share = 100 / (len(stills) + 1)  # the last still is shown twice as long
     moving = (
         "text{white-space:pre}"
         f".still{{opacity:0;animation:turn {SECONDS * (len(stills) + 1)}s steps(1) infinite}}"
@@ -103,7 +103,7 @@ def _drawn(run: Run, row: int) -> str:
 
 
 def _runs(screen: pyte.Screen, row: int) -> Iterator[Run]:
-    """A line in runs. A full-width character stands alone: fonts disagree about how wide it is."""
+    """Split a line into runs. Full-width characters stay separate, because fonts differ in their width."""
     line = screen.buffer[row]
     cells = []
     for column in range(screen.columns):

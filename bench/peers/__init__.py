@@ -1,1 +1,1 @@
-"""Duckflow beside other agents, each asked to do the same by a model that answers at once."""
+"""Comparison of Duckflow with other agents on the same task, with a model that answers at once."""

@@ -1,4 +1,4 @@
-"""The agents that are compared: how each is installed, into a folder of its own, and started."""
+"""The agents to compare, how each is installed in a separate folder, and how it is started."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from peers.commands import AIDER, command
 
 ROOT = Path(__file__).parent.parent.parent
 HOME = ROOT / ".bench"
-"""Where the others are installed; git ignores it."""
+"""Folder in which the other agents are installed; git ignores it."""
 
 AIDER_QUIET = (
     "--no-git",
@@ -26,18 +26,18 @@ TASK = "Run the small commands you think of, then say that all commands ran."
 
 @dataclass(frozen=True)
 class Agent:
-    """One agent: how to install it, the command of one run, and what it wants in the environment."""
+    """One agent: its installation, the command of a run, and its environment variables."""
 
     name: str
     install: Callable[[], str]
-    """Installs it if need be; its version, or nothing if it can't be had."""
+    """Installs the agent if necessary. Returns its version, or an empty text if it can't be installed."""
     command: Callable[[str, Path, int], list[str]]
-    """What to run, for a model's address, a working folder and a number of loops."""
+    """Builds the command for a model's address, a working folder and a number of loops."""
     environment: Callable[[str, Path], Mapping[str, str]]
 
 
 def _python_package(name: str, program: str, *also: str) -> str:
-    """Install a package, and what it forgets to ask for, into an environment of its own; its version."""
+    """Install a package and undeclared dependencies in a separate environment, and return its version."""
     venv = HOME / name
     python = venv / "bin" / "python"
     if not (venv / "bin" / program).exists():
@@ -89,7 +89,7 @@ def _codex(url: str, folder: Path, _loops: int) -> list[str]:
 
 
 def _aider(_: str, folder: Path, loops: int) -> list[str]:
-    """It asks a person about each command of its model's, `--yes-always` or not: so they are given to it."""
+    """Build Aider's command. The commands come from a file, as Aider would ask about those of its model."""
     program, script = str(HOME / "aider-chat" / "bin" / "aider"), folder / "commands.txt"
     given = (f"/run {command(number)}\n/code Go on.\n" for number in range(1, loops + 1))
     script.write_text("/code Say what to run.\n" + "".join(given), "utf-8")
@@ -98,7 +98,7 @@ def _aider(_: str, folder: Path, loops: int) -> list[str]:
 
 
 def install_aider() -> str:
-    """Aider's version, or nothing if it can't be had."""
+    """Return Aider's version, or an empty text if it can't be installed."""
     return _python_package("aider-chat", "aider")
 
 

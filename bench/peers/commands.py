@@ -1,9 +1,9 @@
-"""What the agents are to do: one small shell command a loop."""
+"""The agents' task: one small shell command per loop."""
 
 AIDER = "aider"
-"""The name of Aider's model, by which the server knows who asks."""
+"""Name of Aider's model, by which the server recognises Aider."""
 
 
 def command(loop: int) -> str:
-    """What is run in a loop: something small that differs each time."""
+    """Return the command of a loop: a small one that differs each time."""
     return f"echo loop {loop}; ls | head -3"

@@ -1,4 +1,4 @@
-"""No network while measuring: the program starts itself again in a network that has only loopback."""
+"""Measuring without a network: the program restarts itself in a network namespace that has only loopback."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ _SET_FLAGS, _UP_AND_RUNNING = 0x8914, 0x41
 
 
 def without_network() -> bool:
-    """Whether the rest of this program runs without a network; replaces the process where that can be had."""
+    """Restart the program without a network if possible. Return True if it runs without one."""
     if os.environ.get(_MARK):
         _raise_loopback()
         return True

@@ -1,4 +1,4 @@
-"""What was measured, kept as JSON with the machine and the day, for the page of benchmarks."""
+"""Measurements, stored as JSON with the machine and the date, for the page of benchmarks."""
 
 import json
 import os
@@ -13,7 +13,7 @@ RESULTS = Path(__file__).parent.parent / "results"
 
 
 def write_result(part: str, values: dict[str, Any]) -> Path:
-    """Keep the measures of one part."""
+    """Store the measurements of one part."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{part}.json"
     about = {"date": datetime.now(UTC).date().isoformat(), "machine": machine()}
@@ -22,18 +22,18 @@ def write_result(part: str, values: dict[str, Any]) -> Path:
 
 
 def read_result(part: str) -> dict[str, Any] | None:
-    """What was kept of a part; nothing if it was never measured."""
+    """Return the stored measurements of a part, None if it was never measured."""
     path = RESULTS / f"{part}.json"
     return json.loads(path.read_text("utf-8")) if path.exists() else None
 
 
 def spread(values: Sequence[float]) -> tuple[float, float, float]:
-    """Least, median, most."""
+    """Return the minimum, the median and the maximum."""
     return min(values), statistics.median(values), max(values)
 
 
 def machine() -> dict[str, Any]:
-    """What the numbers were measured on."""
+    """Describe the machine that the numbers were measured on."""
     load = os.getloadavg()[0]
     return {
         "processor": _processor(),

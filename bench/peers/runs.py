@@ -1,4 +1,4 @@
-"""One run of one agent: when its requests came, how much memory its processes took."""
+"""One run of one agent: the times of its requests, and the memory of its processes."""
 
 import statistics
 import subprocess
@@ -18,7 +18,7 @@ SAMPLE_S = 0.02
 
 @dataclass(frozen=True)
 class Run:
-    """What was seen: seconds to the first request, milliseconds a loop, megabytes, characters."""
+    """Measurements of a run: seconds to the first request, milliseconds per loop, megabytes, characters."""
 
     start_s: float
     loop_ms: float
@@ -29,8 +29,8 @@ class Run:
 
 
 def run(agent: Agent, loops: int, *, files: int = 20, made: Path | None = None, memory: bool = False) -> Run:
-    """Let the agent do `loops` loops in a folder of so many files, or in one that was made before. Memory is
-    looked at only on demand: that takes time itself."""
+    """Run an agent for `loops` loops, in a new folder with that many files or in the folder `made`. Memory
+    is measured only on request, because that takes time itself."""
     with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as place:
         folder = made or make_folder(Path(place), files)
         with PeerServer(loops) as server:
@@ -64,7 +64,7 @@ def run(agent: Agent, loops: int, *, files: int = 20, made: Path | None = None, 
 
 
 def make_folder(folder: Path, files: int) -> Path:
-    """A folder with so many small files, a hundred in each part of it."""
+    """Create that many small files, a hundred in each subfolder."""
     for number in range(files):
         part = folder / f"part_{number // 100:04}"
         part.mkdir(exist_ok=True)
@@ -73,7 +73,7 @@ def make_folder(folder: Path, files: int) -> Path:
 
 
 class MemoryPeak:
-    """Adds up, again and again, what a process and all it started have for themselves and share fairly."""
+    """Samples the memory of a process and all its descendants, and keeps the maximum."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -83,7 +83,7 @@ class MemoryPeak:
         self._thread.start()
 
     def end(self) -> float:
-        """The most that was seen, in megabytes."""
+        """Stop sampling and return the maximum in megabytes."""
         self._over.set()
         self._thread.join()
         return self._most
@@ -106,7 +106,7 @@ def _tree(pid: int) -> list[int]:
 
 
 def _fair_share(pid: int) -> float:
-    """Megabytes of a process; pages that several share count in part for each (PSS)."""
+    """Return the megabytes of a process, where shared pages count in part for each process (PSS)."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):

@@ -1,4 +1,4 @@
-"""A model on loopback that speaks the three wires and wants one small shell command a loop."""
+"""Model on loopback that speaks the three protocols and requests one small shell command per loop."""
 
 import json
 import threading
@@ -17,15 +17,15 @@ BESIDE = {
     },
     "SessionTitle": {"title": "Commands"},
 }
-"""What Duckflow asks beside decisions, and gets at once."""
+"""Immediate answers to Duckflow's side questions."""
 
 FINISHED = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
-"""How mini-swe-agent is told that the work is done."""
+"""Command that tells mini-swe-agent that the work is done."""
 
 
 @dataclass
 class PeerServer:
-    """`with PeerServer(loops=20) as server`: notes when each loop's request came, and what it said."""
+    """Server for a `with` block that records when each loop's request came, and its prompt."""
 
     loops: int
     arrivals: list[float] = field(default_factory=list)
@@ -43,17 +43,17 @@ class PeerServer:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """Address of the server."""
         return f"http://127.0.0.1:{self._http.server_address[1]}/v1"
 
     def asked(self, prompt: str) -> int:
-        """Take note of a loop's request; which one it is, from 1."""
+        """Record a loop's request and return its number, starting at 1."""
         self.arrivals.append(time.perf_counter())
         self.prompts.append(prompt)
         return len(self.arrivals)
 
     def cost(self) -> float:
-        """Characters that were new, and a tenth of those that repeated the request before."""
+        """Return the cost: new characters, plus a tenth of those that repeat the previous request."""
         spent, before = 0.0, ""
         for prompt in self.prompts:
             same = _common(before, prompt)
@@ -73,18 +73,18 @@ def _common(one: str, other: str) -> int:
 class _Wire(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = (
-        True  # as every provider does: else each answer waits 40 ms for the asker's system
+        True  # like every provider; otherwise the client's system delays each answer by 40 ms
     )
 
     def log_message(self, *_: object) -> None:
-        """Keep quiet."""
+        """Suppress the log."""
 
     def do_GET(self) -> None:
-        """Nothing is known of this model."""
+        """Report that the model has no metadata."""
         self._send(404, "application/json", b"{}")
 
     def do_POST(self) -> None:
-        """Answer at once, in the wire and the way the asker knows."""
+        """Answer at once, in the protocol and form that the agent knows."""
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if self.path.endswith("/responses"):
             self._codex(body)
@@ -172,7 +172,7 @@ class _Wire(BaseHTTPRequestHandler):
 
 
 def _shell_call(tools: list[dict[str, Any]], loop: int) -> dict[str, Any]:
-    """The call of whichever shell tool was offered."""
+    """Return a call of whichever shell tool the agent offers."""
     names = {str(tool.get("name", "")) for tool in tools}
     arguments: dict[str, Any] = {"command": command(loop)}
     name = "shell_command"

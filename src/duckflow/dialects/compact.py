@@ -1,7 +1,7 @@
-"""The same Decision from a small model: one operation under a narrow schema, then each file's content.
+"""Decisions from small models: one operation under a narrow schema, then the content of each file.
 
-A long message that can only mean one file is not asked about first, and where nothing but that message is
-known, the file is asked for as anybody would ask a bare model: our own frame around it costs quality.
+A long message that can only mean one file needs no decision by the model. If nothing but that message is
+known, the file is requested in a plain prompt, because Duckflow's own instructions would lower its quality.
 """
 
 import json
@@ -37,7 +37,7 @@ from duckflow.prompts.tokens import TokenCounter
 LOOKING = ("file_ops.read_file", "file_ops.search")
 MAKING = ("file_ops.write_file", "file_ops.move_file")
 PROFILES: dict[Wish, TaskProfile] = {"answer": "simple_question", "change": "file_operation"}
-"""What a small model's word for the user's wish means as a profile."""
+"""Task profile for each wish of the user that a small model distinguishes."""
 
 _WRITE = "file_ops.write_file"
 _TABLE = (
@@ -47,23 +47,23 @@ _TABLE = (
     ("move", "file_ops.move_file", "small.moves"),
     ("delete", "file_ops.delete_file", "small.deletes"),
 )
-"""Each operation, its short name (a token that is not written is time), and what the user is told of it."""
+"""Short name of each operation, the operation, and the user's text for it. Each token saved saves time."""
 _OPERATIONS = {short: operation for short, operation, _ in _TABLE}
 _WORDS = {operation: key for _, operation, key in _TABLE}
 
 _QUOTED = 0.3
-"""The share of Japanese letters up to which a reply is in English."""
+"""Share of Japanese characters up to which a reply counts as English."""
 
 _JUST_ASKED = 3
-"""Messages of a prompt that has nothing but its beginning, one message of the user and the question."""
+"""Number of messages in a prompt with only the system text, one user message and the closing question."""
 _STUB = 2_000
-"""Characters of a file that may be shown twice."""
+"""Maximum size in characters of a file that may appear in the prompt twice."""
 _IN_ENGLISH = "Answer in English.\n\nOutput: Decision"
 _IN_JAPANESE = "ユーザーの文章を日本語に訳してください。訳文だけを答えてください。"
 
 
 class CompactDecision(Decision):
-    """A Decision that may also be written flat: what the user wants, and one operation with its arguments."""
+    """Decision that may also be written flat: the user's wish, and one operation with its arguments."""
 
     @model_validator(mode="before")
     @classmethod
@@ -86,27 +86,27 @@ class CompactDecision(Decision):
 
 
 class Look(Protocol):
-    """What there is in the workspace, for a model that must not have to guess."""
+    """View of the workspace, so that the model need not guess."""
 
     async def choices(self, state: AgentState) -> Choices:
-        """What makes sense now."""
+        """Return the operations and files that make sense now."""
         ...
 
     async def content(self, path: str) -> str | None:
-        """What a file holds, None if there is none that can be shown."""
+        """Return the content of a file, None if it does not exist or can't be shown."""
         ...
 
     async def check(self, state: AgentState, path: str, content: str) -> DraftCheck:
-        """What the program's checks say of a file as it would be; nothing is written."""
+        """Run the program's checks on a file as if it had this content, without writing it."""
         ...
 
     async def failing_tests(self, paths: Sequence[str]) -> frozenset[str]:
-        """The tests, existing and failing, of those of these files that are code."""
+        """Return the existing tests that fail now, for those of the files that are code."""
         ...
 
 
 class Compact:
-    """For small models. `look` tells what there is to choose from at this moment."""
+    """Dialect for small models. `look` provides the choices that make sense at the moment."""
 
     def __init__(
         self, client: ModelClient, look: Look, rules: str, check: Check, limits: DraftLimits
@@ -121,7 +121,7 @@ class Compact:
     async def decide(
         self, state: AgentState, on_update: OnUpdate, effort: Effort | None = None
     ) -> DecisionResult:
-        """Return the next decision in this state, file contents included."""
+        """Return the next decision for this state, with the content of the files to write."""
         choices = await self._look.choices(state)
         if self._plain and choices.told and not choices.files and _nothing_else_known(state, "", None):
             decided = _told(choices.told, _language(state))
@@ -142,13 +142,13 @@ class Compact:
         return decided
 
     async def preview(self, state: AgentState) -> RenderedPrompt:
-        """What the model would be asked in this state."""
+        """Return the prompt for this state without sending it."""
         return await self._prompt.assemble(state, await self._look.choices(state))
 
     async def _ask(
         self, request: ModelRequest, on_update: OnUpdate, language: Language
     ) -> StructuredAnswer[CompactDecision]:
-        """The decision; an answer in the other language is asked for once more, in the user's."""
+        """Ask for the decision. A reply in the wrong language is translated or requested again."""
         show: OnUpdate = on_update if language == "en" else lambda _: None
         answer = await ask(self._client, request, CompactDecision, show, self._check)
         reply = answer.value.reply
@@ -167,19 +167,19 @@ class Compact:
     async def _in_japanese(
         self, request: ModelRequest, answer: StructuredAnswer[CompactDecision]
     ) -> StructuredAnswer[CompactDecision]:
-        """The answer, translated by itself: at the end of a conversation a small model says the wish back."""
+        """Translate the reply in a separate call. In a conversation, a small model echoes the instruction."""
         wish = ChatMessage(role="system", text=_IN_JAPANESE)
         reply = ChatMessage(role="user", text=answer.value.reply)
         alone = replace(request, messages=(wish, reply), answer_schema=None)
         response = await collect(self._client, alone, lambda _: None, has_reply=False)
         said, value, text = response.text.strip(), answer.value, answer.text
         if response.stop == "end" and is_japanese(said) and said not in _IN_JAPANESE:
-            value = replace(value, reply=said)  # else the other language is better than that
+            value = replace(value, reply=said)  # otherwise keep the reply, although its language is wrong
             text = json.dumps({"wants": "answer", "operation": "reply", "reply": said}, ensure_ascii=False)
         return StructuredAnswer(value, text, answer.usage + response.usage, answer.tries + 1)
 
     async def _measured(self, decision: Decision) -> Decision:
-        """Without the tests that fail now, if their code is written, too: they are what it must pass."""
+        """Remove writes to tests that fail now if the decision also writes the code that must pass them."""
         writes = [str(action.args.get("path")) for action in decision.actions if action.operation == _WRITE]
         failing = await self._look.failing_tests(writes) if len(writes) > 1 else ()
         kept = tuple(action for action in decision.actions if action.args.get("path") not in failing)
@@ -193,7 +193,7 @@ class Compact:
         place: int,
         choices: Choices,
     ) -> DecisionResult:
-        """The decision with the content of the file that its action at `place` writes."""
+        """Ask for the content of the file that the action at `place` writes, and add it to the decision."""
         path = str(decided.decision.actions[place].args.get("path", ""))
         current = await self._look.content(path)
         repeated = _asked(state) if len(asked) > _JUST_ASKED else ""
@@ -238,7 +238,7 @@ class Compact:
 
 
 async def read_ahead(client: ModelClient, rules: str) -> None:
-    """Let the model read the beginning of every prompt to come; what it says is of no interest."""
+    """Let the model process the start of all prompts in advance. Its answer is ignored."""
     await collect(
         client,
         ModelRequest(output="Nothing", messages=(compact_system(rules),), max_tokens=1, temperature=0.0),
@@ -248,12 +248,12 @@ async def read_ahead(client: ModelClient, rules: str) -> None:
 
 
 def _asked(state: AgentState) -> str:
-    """What the user wants, with what they said to it since."""
+    """Return the user's request with what they have added to it since."""
     return state.request.objective.request if state.request else ""
 
 
 def _told(path: str, language: Language) -> DecisionResult:
-    """The decision to write the one file that a message can only mean, in the words a model would use."""
+    """Return the decision to write the one file that a message can mean, as a model would write it."""
     flat = {"wants": "change", "operation": "write", "paths": [path]}
     said = ChatMessage(role="assistant", text=json.dumps(flat, separators=(",", ":"), ensure_ascii=False))
     decision = Decision.model_validate(CompactDecision.model_validate(flat).model_dump())
@@ -261,7 +261,7 @@ def _told(path: str, language: Language) -> DecisionResult:
 
 
 def _nothing_else_known(state: AgentState, path: str, current: str | None) -> bool:
-    """Whether a long first message, and the stub of the file it is about, are all there is to know."""
+    """Return True if nothing is known but a long first message and at most one short file it is about."""
     said, *found = state.transcript or (None,)
     return (
         said is not None
@@ -272,13 +272,13 @@ def _nothing_else_known(state: AgentState, path: str, current: str | None) -> bo
 
 
 def _language(state: AgentState) -> Language:
-    """The language of the user's last message (F8)."""
+    """Return the language of the user's last message (F8)."""
     said = next((entry.text for entry in reversed(state.transcript) if entry.said), "")
     return "ja" if is_japanese(said) else "en"
 
 
 def _speaks(reply: str, request: ModelRequest, language: Language) -> bool:
-    """Whether a reply is in the user's language. English may quote Japanese, and be asked to."""
+    """Return True if a reply is in the user's language. English may quote Japanese, or give it on request."""
     if language == "ja":
         return is_japanese(reply)
     asked = any("japanese" in one.text.casefold() for one in request.messages if one.role == "user")
@@ -286,7 +286,7 @@ def _speaks(reply: str, request: ModelRequest, language: Language) -> bool:
 
 
 def _in_words(decision: Decision, language: Language) -> Decision:
-    """The decision with what the user is told: a small model's own answer, or what it does in our words."""
+    """Make sure that the decision has a reply: the small model's own, or a description of its actions."""
     if not decision.actions or decision.reply.strip():
         return decision
     told = text_in(language, _WORDS[decision.actions[0].operation], what=_what(decision.actions, language))

@@ -1,7 +1,7 @@
-"""The prompt for small models: a short one, a narrow schema, and file contents asked for one by one.
+"""Prompt for small models: a short text, a narrow schema, and a separate question for each file's content.
 
-A free choice among operations loses a small model, and code inside JSON costs it quality. So the schema
-offers only what makes sense now, and each file's content is a plain completion that continues the prompt.
+Small models choose badly among many operations and write worse code inside JSON. So the schema offers only
+what makes sense now, and each file's content is a plain completion that continues the prompt.
 """
 
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ from duckflow.prompts.templates import fill, template
 from duckflow.prompts.tokens import TokenCounter
 
 Wish = Literal["answer", "change"]
-"""What the user wants: to know something, or files changed."""
+"""The user's wish: an answer, or a change to files."""
 
 LONG_MESSAGE = 300
-"""Characters from which a message may tell a story before it says what to do."""
+"""Characters from which a message may contain a story before it says what to do."""
 
 _TEXT: JsonSchema = {"type": "string"}
 _ENDING = "Output: Decision"
@@ -32,10 +32,11 @@ _LANGUAGES = {".py": "python", ".md": "markdown", ".js": "javascript", ".ts": "t
 
 
 class Choices(Frozen):
-    """What makes sense now: the files there are, which of them may be looked into, which were never shown.
+    """Operations and files that make sense now.
 
-    `wish` is what the user wants, if that is known already; it stays for the whole request. `told` is the one
-    file that a long message asks for.
+    `files` are all files, `unseen` those that the model may still read, and `hidden` those that the
+    conversation never showed. `wish` is the user's wish, if it is known; it stays the same for the whole
+    request. `told` is the one file that a long message asks for.
     """
 
     wish: Wish | None = None
@@ -45,11 +46,11 @@ class Choices(Frozen):
     hidden: tuple[str, ...] = ()
     may_search: bool = False
     may_delete: bool = True
-    """Not once something was written or moved for this request: a delete would be no repair of that."""
+    """False once this request has written or moved a file, because deleting would not repair it."""
 
 
 class CompactPrompt:
-    """Asks one small model for the decisions of one session: what the user wants and one operation."""
+    """Prompts that ask one small model for the decisions of a session."""
 
     def __init__(self, traits: ModelTraits, rules: str, counter: TokenCounter) -> None:
         self._traits = traits
@@ -60,7 +61,7 @@ class CompactPrompt:
         self._fixed: dict[SectionName, int] = {}
 
     async def assemble(self, state: AgentState, choices: Choices) -> RenderedPrompt:
-        """What the model is asked in this state."""
+        """Build the prompt for this state."""
         if not self._fixed:
             self._fixed = {name: await self._counter.count(text) for name, text in self._parts.items()}
         room = self._traits.window // 2 - sum(self._fixed.values())
@@ -83,9 +84,11 @@ class CompactPrompt:
 
 
 def _ending(state: AgentState, choices: Choices) -> str:
-    """The last word of the prompt. Of a long message its end is repeated: that is where people ask.
+    """Return the last lines of the prompt. They repeat the end of a long message, where users put the
+    question.
 
-    A question that lies behind what was looked up for it is repeated: what is read last is answered.
+    They also repeat a question that precedes looked-up files, because a small model answers what it read
+    last.
     """
     asked = state.request.text if state.request else ""
     looked_up = bool(state.transcript) and not state.transcript[-1].said
@@ -97,17 +100,17 @@ def _ending(state: AgentState, choices: Choices) -> str:
 
 
 def fixed_parts(rules: str) -> dict[SectionName, str]:
-    """The beginning that never changes within a session, by part."""
+    """Return the parts of the prompt's beginning, which never changes within a session."""
     return {"base": template("compact"), "rules": f"\nRules of this project:\n{rules}\n" if rules else ""}
 
 
 def compact_system(rules: str) -> ChatMessage:
-    """The beginning that never changes within a session."""
+    """Return the prompt's beginning, which never changes within a session, as one message."""
     return ChatMessage(role="system", text="".join(fixed_parts(rules).values()), stable=True)
 
 
 def compact_schema(choices: Choices) -> JsonSchema:
-    """One alternative for each operation that makes sense now."""
+    """Return a schema with one alternative for each operation that makes sense now."""
     alternatives: list[JsonSchema] = []
     for wish in (choices.wish,) if choices.wish else ("answer", "change"):
         alternatives += _answers(choices) if wish == "answer" else _changes(choices)
@@ -148,7 +151,7 @@ def _one_of(values: Sequence[str]) -> JsonSchema:
 
 
 class ContentPrompt(Frozen):
-    """A question for one file's content, with the beginning of its answer and where that ends."""
+    """Question for one file's content, with the opening of its answer and the text that ends it."""
 
     question: str
     opening: str
@@ -156,9 +159,9 @@ class ContentPrompt(Frozen):
 
 
 def content_prompt(request: str, path: str, *, exists: bool, unseen: str | None) -> ContentPrompt:
-    """Ask for the whole of a file; `unseen` is what it holds if the conversation has not shown it.
+    """Ask for a whole file. `unseen` is its content if the conversation has not shown it.
 
-    A `request` that lies further back is repeated if it is short: a long one would be read twice.
+    An earlier `request` is repeated only if it is short, because the model would read a long one twice.
     """
     suffix = PurePosixPath(path).suffix
     fence = "````" if suffix == ".md" else "```"
@@ -174,6 +177,6 @@ def content_prompt(request: str, path: str, *, exists: bool, unseen: str | None)
 
 
 def plain_prompt(request: str, path: str, current: str | None) -> str:
-    """Ask for a whole file as one would ask a model that knows nothing of Duckflow."""
+    """Ask for a whole file in a prompt that does not mention Duckflow."""
     held = "" if current is None else f"{path} holds now:\n```\n{current.rstrip()}\n```\n\n"
     return fill("plain", request=request, held=held, path=path)

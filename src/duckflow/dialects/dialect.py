@@ -1,4 +1,4 @@
-"""Dialect: asks one model for the next Decision in the form that this model speaks best."""
+"""Interface of the dialects, each of which asks a model for decisions in the form that suits it best."""
 
 from collections.abc import Callable, Iterable
 from typing import Protocol
@@ -15,35 +15,35 @@ Check = Callable[[Decision], Iterable[str]]
 
 
 class ModelCall(Frozen):
-    """One model call: its purpose and its tokens."""
+    """Purpose of one model call, and the tokens that it used."""
 
     output: str
     tokens: Usage
 
 
 class DecisionResult(Frozen):
-    """A decision, the messages in which it was made, and the calls it took."""
+    """A decision, the messages that led to it, and the model calls that it took."""
 
     decision: Decision
     exchange: tuple[ChatMessage, ...]
     calls: tuple[ModelCall, ...]
     unused: tuple[str, ...] = ()
-    """Names of the blocks of the answer that were left out, since nothing names them."""
+    """Names of raw text blocks in the answer that were ignored because no action refers to them."""
     requirements: tuple[str, ...] = ()
-    """What the user wants according to the model, if it said so with the decision."""
+    """The user's requirements according to the model, if it stated them with the decision."""
     closing: str = ""
-    """The reply that ends the turn if all actions succeed."""
+    """Reply that ends the turn if all actions succeed."""
 
 
 class Dialect(Protocol):
-    """One way of asking a model for decisions."""
+    """One form of asking a model for decisions."""
 
     async def decide(
         self, state: AgentState, on_update: OnUpdate, effort: Effort | None = None
     ) -> DecisionResult:
-        """Return the next decision in this state."""
+        """Return the next decision for this state."""
         ...
 
     async def preview(self, state: AgentState) -> RenderedPrompt:
-        """Return the prompt of this state without sending it."""
+        """Return the prompt for this state without sending it."""
         ...

@@ -1,7 +1,7 @@
-"""Drafts of a file by a small model: drawn one by one, cut where they begin to go round, chosen by checks.
+"""Drafts of a file by a small model: sampled one by one, cut where they start to repeat, chosen by checks.
 
-The first is greedy. If the program's checks find something wrong with it, others are drawn with a temperature
-and a seed of their own, and the one that passes most checks is taken (J11).
+The first draft is greedy. If the program's checks find a fault in it, more are sampled with a temperature and
+different seeds, and the one that passes most checks is taken (J11).
 """
 
 from collections.abc import Awaitable, Callable
@@ -17,18 +17,18 @@ from duckflow.llm.answers.response import collect
 
 _TEMPERATURE = 0.8
 _LOOKED_AT = 100
-"""Characters after which a text is looked at again."""
+"""Number of new characters after which a growing text is examined again."""
 _LOOKED_BACK = 6_000
-"""Characters of the end of a text in which a repetition is looked for."""
+"""Number of characters at the end of a text that are searched for a repetition."""
 _LONG_ROUND, _SHORT_ROUNDS, _SHORT_TOTAL = 300, 4, 800
-"""Two rounds of a long passage are no accident; of a short one there must be more: tables have equal rows."""
+"""Two copies of a long passage count as a loop. Short ones must repeat more often: tables have equal rows."""
 _CALL, _NUMBER = late(r"([A-Za-z_][\w.]*)\("), late(r"\d+")
 _MOST_CALLS, _KEPT_CALLS, _FORMS = 12, 3, 3
-"""So many calls below each other, in so few forms but for their numbers, are examples without end."""
+"""A dozen consecutive calls of one function in at most three forms, apart from numbers, count as a loop."""
 
 
 class DraftCheck(Frozen):
-    """How many checks of a draft failed and passed; `doubts` are failures that bind nobody."""
+    """Number of failed and passed checks of a draft; `doubts` are failures that are not binding."""
 
     failed: int = 0
     passed: int = 0
@@ -36,12 +36,12 @@ class DraftCheck(Frozen):
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """Higher is better: fewer failures first, then more that passed, then fewer doubts."""
+        """Sort key, higher is better: fewer failures, then more passed checks, then fewer doubts."""
         return -self.failed, self.passed, -self.doubts
 
 
 class DraftLimits(Frozen):
-    """How many drafts of a file may be made, and for how long after the first."""
+    """Maximum number of drafts of a file, and the seconds after which no new one is begun."""
 
     most: int = 4
     seconds: float = 60.0
@@ -63,10 +63,10 @@ async def draft(
     current: str | None,
     must_change: bool,
 ) -> tuple[str | None, Usage]:
-    """The best of the drafts made, None if not one was whole.
+    """Return the best draft, None if none was complete.
 
-    No further one is made once one has nothing wrong with it, or enough were made. Where the file must
-    change, as after a failed attempt, what it holds already is only taken if there is nothing else.
+    Sampling stops once a draft has no fault or the limits are reached. If the file must change, as after a
+    failed attempt, a draft equal to its current content is used only if there is no other.
     """
     drafts: list[_Draft] = []
     unchanged: str | None = None
@@ -95,13 +95,13 @@ async def draft(
 
 
 def first_round(text: str) -> int | None:
-    """Where the first round ends of a passage that a text repeats up to its end; None if it does not.
+    """Return the end of the first copy of a passage that repeats up to the end of the text, None without one.
 
-    A small model that has lost its way writes the same lines until its tokens are used up. What it wrote
-    before it lost its way is often right.
+    A small model that gets stuck writes the same lines until its tokens are used up. The text before the
+    repetition is often right.
     """
     tail = text[: -_LOOKED_BACK - 1 : -1]
-    # For each length, the longest part at the end of the text that is there twice, one shifted (its border).
+    # For each prefix of the reversed tail, find its longest border: a shorter prefix that is also its suffix.
     borders = [0] * len(tail)
     found: tuple[int, int] | None = None
     for at in range(1, len(tail)):
@@ -117,12 +117,12 @@ def first_round(text: str) -> int | None:
     if found is None:
         return _third_example(text)
     length, period = found
-    end = text.find("\n", len(text) - length + period)  # whole lines: the next round has the rest of the last
+    end = text.find("\n", len(text) - length + period)  # end with a whole line
     return end if end >= 0 else len(text) - length + period
 
 
 def _third_example(text: str) -> int | None:
-    """Where the third line ends of many that call the same with other numbers, up to the end of the text."""
+    """Return the end of the third of many final calls that differ only in numbers, None without them."""
     *lines, last = text.split("\n")
     called = _CALL.match(lines[-1]) if lines else None
     if called is None:
@@ -134,7 +134,7 @@ def _third_example(text: str) -> int | None:
 
 
 def inside_fence(text: str, prompt: ContentPrompt) -> str:
-    """The content itself, whether or not the model repeated the opening it was given."""
+    """Return the content itself, whether or not the model repeated the opening of its answer."""
     fence = prompt.closing.strip()
     stripped = text.lstrip("\n")
     if stripped.startswith(fence):
@@ -144,7 +144,7 @@ def inside_fence(text: str, prompt: ContentPrompt) -> str:
 
 
 def _watch() -> Callable[[str], bool]:
-    """Tells of a growing text whether it goes round; it is looked at now and then."""
+    """Return a function that reports whether a growing text has started to repeat, at intervals."""
     looked = 0
 
     def goes_round(text: str) -> bool:

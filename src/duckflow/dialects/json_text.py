@@ -1,4 +1,4 @@
-"""JSON text: the model writes one JSON object, and long text in raw blocks behind it (A6, A7, N)."""
+"""JSON text: the model writes one JSON object, followed by raw blocks for long texts (A6, A7, N)."""
 
 import json
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from duckflow.prompts.tokens import TokenCounter
 
 
 class JsonText:
-    """For large models without tools of their own: the whole Decision in one answer."""
+    """Dialect for large models without native tools: the whole Decision in one answer."""
 
     def __init__(
         self, client: ModelClient, operations: Sequence[Operation], frame: PromptFrame, check: Check
@@ -30,7 +30,7 @@ class JsonText:
     async def decide(
         self, state: AgentState, on_update: OnUpdate, effort: Effort | None = None
     ) -> DecisionResult:
-        """Return the next decision in this state."""
+        """Return the next decision for this state."""
         prompt = await self._prompt.assemble(state, effort)
         answer = await ask(self._client, prompt.request, Decision, on_update, self._check)
         said = ChatMessage(role="assistant", text=answer.text, thoughts=answer.thoughts)
@@ -43,14 +43,14 @@ class JsonText:
         )
 
     async def preview(self, state: AgentState) -> RenderedPrompt:
-        """Return the prompt of this state without sending it."""
+        """Return the prompt for this state without sending it."""
         return replace(await self._prompt.assemble(state), dropped=self._prompt.dropped)
 
 
 def json_prompt(
     traits: ModelTraits, operations: Sequence[Operation], frame: PromptFrame, counter: TokenCounter
 ) -> DecisionPrompt:
-    """The prompt that asks for a Decision as JSON text."""
+    """Build the prompt that asks for a Decision as JSON text."""
     form = PromptForm(
         output=template("decision"),
         operations="".join(["Operations\n", *(f"- {operation.line}\n" for operation in operations)]),
@@ -63,7 +63,7 @@ def json_prompt(
 
 
 def as_text(lines: Sequence[PromptLine]) -> list[ChatMessage]:
-    """The conversation as plain messages; calls that another model made are written out."""
+    """Convert the conversation to plain messages, writing out native calls that another model made."""
     return [_plain(line.message) for line in lines]
 
 

@@ -1,7 +1,7 @@
-"""Native calls: the model uses its provider's own protocol for tools, and plain text for the reply (A8).
+"""Native tool calls: the model uses its provider's own tool protocol, and plain text for the reply (A8).
 
-Calls are replayed as the model made them, and results under their ids. Notes, and calls that can't be run,
-are answered at once: the model is asked again before anything runs.
+Calls are replayed exactly as the model made them, and results carry their ids. Notes and unusable calls are
+answered at once: the model is asked again before anything runs.
 """
 
 from collections.abc import Sequence
@@ -28,17 +28,17 @@ from duckflow.prompts.templates import template
 from duckflow.prompts.tokens import TokenCounter
 
 MAX_REPAIRS = 3
-"""Times the model is asked again because its answer can't be used."""
+"""Number of times the model is asked again after unusable answers."""
 
 MAX_NOTES = 3
-"""Times an answer of one decision may hold notes and nothing else."""
+"""Number of answers with nothing but notes or lookups that one decision may take."""
 
 _PROBLEM = 2_000
 _OTHERS_NOT_RUN = "Nothing of this answer ran, because another call in it can't. Send all calls again."
 
 
 class Native:
-    """For large models: operations are tools, and an answer without calls is the reply."""
+    """Dialect for large models: operations are tools, and an answer without calls is the reply."""
 
     def __init__(
         self, client: ModelClient, operations: Sequence[Operation], frame: PromptFrame, check: Check
@@ -57,13 +57,13 @@ class Native:
         self._check = check
 
     async def preview(self, state: AgentState) -> RenderedPrompt:
-        """Return the prompt of this state without sending it."""
+        """Return the prompt for this state without sending it."""
         return replace(await self._prompt.assemble(state), dropped=self._prompt.dropped)
 
     async def decide(
         self, state: AgentState, on_update: OnUpdate, effort: Effort | None = None
     ) -> DecisionResult:
-        """Return the next decision in this state."""
+        """Return the next decision for this state."""
         request = (await self._prompt.assemble(state, effort)).request
         exchange: list[ChatMessage] = []
         spent, noted, fault = Usage(), JsonObject(), ""
@@ -109,7 +109,7 @@ class Native:
     def _understand(
         self, response: CollectedResponse, said: ChatMessage, request: ModelRequest
     ) -> NativeAnswer | Decision:
-        """The answer, whole and permitted, or an UnusableAnswer with all that is wrong with it."""
+        """Parse an answer. Raise UnusableAnswer with all faults if it is incomplete or not permitted."""
         check_whole(response)
         if response.stop == "length":
             limit = f"the answer was cut at the limit of {request.max_tokens} tokens"
@@ -130,7 +130,7 @@ class Native:
 
 
 def _said(response: CollectedResponse, unique: str) -> ChatMessage:
-    """The answer as a message. A call without an id, or with one that is taken, gets one."""
+    """Convert the answer to a message. Calls whose id is missing or taken get a new one."""
     calls: list[ToolCall] = []
     taken: set[str] = set()
     for place, call in enumerate(response.calls):
@@ -143,7 +143,7 @@ def _said(response: CollectedResponse, unique: str) -> ChatMessage:
 
 
 def _repair(said: ChatMessage, unusable: UnusableAnswer) -> list[ChatMessage]:
-    """The answer, and to each of its calls, or to its text, what is wrong with it."""
+    """Return the answer followed by error messages: one for each call, or one for a text without calls."""
     problem = cut(unusable.problem.encode("utf-8", "replace").decode(), _PROBLEM)
     if said.calls:
         faults = unusable.by_call if isinstance(unusable, UnusableCalls) else {said.calls[0].id: problem}

@@ -1,4 +1,4 @@
-"""Reads an answer in the native protocol: its calls become actions, its text the reply."""
+"""Parsing of answers in the native protocol: calls become actions, and the text becomes the reply."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -39,7 +39,7 @@ _OBJECT = late(r'(?:```\w*\s*)?\{\s*"(?:rationale|goal_consistency|reply|actions
 
 
 class UnusableCalls(UnusableAnswer):
-    """An answer with calls that can't be run. `by_call` is what each of these is told, by its id."""
+    """Answer with calls that can't be run. `by_call` maps the id of each to its error message."""
 
     def __init__(self, by_call: Mapping[str, str]) -> None:
         super().__init__(*by_call.values())
@@ -47,26 +47,26 @@ class UnusableCalls(UnusableAnswer):
 
 
 class NativeAnswer(NamedTuple):
-    """One answer, understood. `fields` are those of a Decision that its notes set."""
+    """A parsed answer. `fields` are the fields of a Decision that its notes set."""
 
     text: str
     actions: tuple[Action, ...]
     fields: JsonObject
     question: str | None
     closing: str | None
-    """The reply that ends the turn if all actions succeed."""
+    """Reply that ends the turn if all actions succeed."""
     told: Mapping[str, str]
-    """Results that the program gives at once, by the id of the call."""
+    """Results that the program gives immediately, by call id."""
     goes_on: bool
-    """Whether the model must be asked again before anything can follow: it only noted or looked up things."""
+    """True if the model must be asked again first, because it only wrote notes or looked up descriptions."""
 
     def requirements(self, noted: JsonObject) -> tuple[str, ...]:
-        """What the model says that the user wants, a line each."""
+        """Return the user's requirements according to the model, one per line."""
         lines = self.fields.get(REQUIREMENTS) or noted.get(REQUIREMENTS)
         return tuple(str(line) for line in lines) if isinstance(lines, list) else ()
 
     def decision(self, noted: JsonObject) -> Decision:
-        """The decision, with what earlier answers of the same turn had noted."""
+        """Build the decision, including notes from earlier answers of the same turn."""
         last = self.closing if self.closing and not self.actions else self.question
         reply = "\n\n".join(part for part in (self.text, last) if part)
         ends = self.closing is not None or not self.actions
@@ -87,15 +87,15 @@ class NativeAnswer(NamedTuple):
 def read_calls(
     text: str, calls: Sequence[ToolCall], check: Check, operations: Mapping[str, Operation]
 ) -> NativeAnswer | Decision:
-    """Understand an answer; one that is a Decision as JSON text is taken as that (N)."""
+    """Parse an answer. If its text is a Decision as JSON, return that (N)."""
     text = after_thoughts(text).strip()
     if _DECISION_KEY.search(text) or _OBJECT.match(text):
         decision = _as_json(text, check)
         if not calls:
             return decision
-        text = decision.reply  # a model that writes its calls into the text as well means them once
+        text = decision.reply  # a model that also writes its calls into the text wants them run once
     elif not calls and _BEGINS_AS_JSON.match(text):
-        find_object(text)  # if it is broken, it was meant as more than a reply
+        find_object(text)  # fail if the JSON is broken: the model meant more than a reply
     actions: list[Action] = []
     fields: JsonObject = {}
     question: str | None = None
@@ -125,7 +125,7 @@ def read_calls(
 
 
 def join_notes(earlier: JsonObject, later: JsonObject) -> JsonObject:
-    """Two sets of noted fields as one; the later one counts where both say something."""
+    """Merge two sets of noted fields. The later one wins where both set a value."""
     return _joined(earlier, later)
 
 
@@ -147,7 +147,7 @@ def _checked(action: Action, check: Check) -> Action:
 
 
 def _noted(args: JsonObject) -> JsonObject:
-    """The fields of a Decision that a note sets."""
+    """Return the fields of a Decision that a note sets."""
     delta: JsonObject = {_ITEMS[name]: _as_list(name, args[name]) for name in _ITEMS if args.get(name)}
     fields: JsonObject = {"state_delta": delta} if delta else {}
     if args.get("confidence") is not None:

@@ -1,4 +1,4 @@
-"""The conversation in a provider's own protocol: each call is followed by its result, under its id."""
+"""The conversation in a provider's native protocol, where each call is followed by the result with its id."""
 
 from collections.abc import Iterator, Sequence
 
@@ -22,7 +22,7 @@ _LEFT_OUT = late(r"^Not run: (.+)$", flags=8)
 
 
 def as_native(lines: Sequence[PromptLine]) -> list[ChatMessage]:
-    """The lines as messages. Thinking is handed back within the request it belongs to (K6)."""
+    """Convert the lines to messages. Thinking is sent back only during the request it belongs to (K6)."""
     asked = max((at for at, line in enumerate(lines) if line.kind == "said"), default=-1)
     messages: list[ChatMessage] = []
     start = 0
@@ -33,18 +33,18 @@ def as_native(lines: Sequence[PromptLine]) -> list[ChatMessage]:
 
 
 def result_of(call: ToolCall, text: str = "", *, failed: bool = False) -> ChatMessage:
-    """The result of a call; without a text, what a call is told that has no result of its own."""
+    """Build the result of a call. Without a text, calls that produce no result get a fixed one."""
     said = text or _WITHOUT_RESULT.get(call.name, _NOT_RUN)
     return ChatMessage(role="user", text=said, result_of=call.id, failed=failed)
 
 
 def _answers(lines: Sequence[PromptLine]) -> Iterator[int]:
-    """Places of the model's answers."""
+    """Return the indexes of the model's answers."""
     return (at for at, line in enumerate(lines) if line.message.role == "assistant" and at > 0)
 
 
 def _turn(turn: Sequence[ChatMessage], *, thinks: bool) -> Iterator[ChatMessage]:
-    """An answer and all that follows it up to the next one: first the results, then everything else."""
+    """Yield an answer, then the results of its calls, then all other messages up to the next answer."""
     answer, *rest = turn or (None,)
     if answer is None:
         return
@@ -66,11 +66,11 @@ def _together(parts: Sequence[ChatMessage]) -> ChatMessage:
 
 
 def _plain(message: ChatMessage) -> ChatMessage:
-    """A message of the program or the user; a result whose call is not shown any more is one, too."""
+    """Return a plain message of the program or user, also for a result whose call is no longer shown."""
     return replace(message, text=_in_native_words(message.text), result_of="", failed=False)
 
 
 def _in_native_words(text: str) -> str:
-    """The text of a result, with operations called as the model knows them."""
+    """Rewrite the text of a result with the tool names that the model knows."""
     text = _ENDED.sub(r"\1 exit code", _HEADER.sub(r"\1 \2", text, count=1), count=1)
     return _LEFT_OUT.sub(lambda found: f"Not run: {', '.join(map(native_name, found[1].split(', ')))}", text)

@@ -1,4 +1,4 @@
-"""The operations as native tools: most under common names, the rare ones listed in one tool (A8)."""
+"""Operations as native tools: most of them under common names, and the rare ones through one tool (A8)."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ COMMON: Mapping[str, str] = {
     "file_ops.search": "search",
     "shell.run": "shell",
 }
-"""Operations that models are offered as tools of their own, by the name most models know."""
+"""Operations with a separate tool, under the name that most models know."""
 
 ALIASES: Mapping[str, str] = {
     "bash": "shell.run",
@@ -28,17 +28,17 @@ ALIASES: Mapping[str, str] = {
     "move_file": "file_ops.move_file",
     "list_files": "file_ops.list_files",
 }
-"""Names that models use although they were not offered them."""
+"""Names that models use although no such tool was offered."""
 
 _OWN = ("file_ops", "shell", "plan_tool", "task_tool", "task_loop", "memory")
-"""Families that are told by the names of their operations; all others have a line for each."""
+"""Families described only by the names of their operations; every other operation has a line."""
 
 FAMILIES: Mapping[str, str] = {
     "shell": "background; read also shows results that were cut",
     "plan_tool": "long work",
     "task_loop": "background",
 }
-"""What families of rare operations are for, where their names do not say it."""
+"""Purpose of families of rare operations whose names do not explain it."""
 
 _OPERATIONS = {name: operation for operation, name in COMMON.items()} | dict(ALIASES)
 _STRING: JsonSchema = {"type": "string"}
@@ -83,7 +83,7 @@ ASK_TOOL = NativeTool(
 
 
 def native_tools(operations: Sequence[Operation]) -> tuple[NativeTool, ...]:
-    """The tools of a session: common operations each by itself, the others listed in one."""
+    """Return the tools of a session: one for each common operation, and one for all others."""
     common = [_common(operation) for operation in operations if operation.name in COMMON]
     rare = [operation for operation in operations if operation.name not in COMMON]
     return (*common, *([_rare(rare)] if rare else []), NOTE_TOOL, FINISH_TOOL, ASK_TOOL)
@@ -99,14 +99,14 @@ def _common(operation: Operation) -> NativeTool:
 
 
 _KNOWN = ("read_file", "write_file", "edit_file")
-"""Tools whose names and arguments say all."""
+"""Tools that need no description beyond their name and arguments."""
 
 _PLAIN = ("path", "content", "start", "end", "pattern", "glob", "command", "context", "timeout_s")
-"""Arguments whose names say enough."""
+"""Arguments that need no description."""
 
 
 def _slim(schema: JsonSchema) -> JsonSchema:
-    """A schema without the parts that tell a model nothing."""
+    """Remove the parts of a schema that do not help the model."""
     properties = {
         name: {
             key: value
@@ -120,7 +120,7 @@ def _slim(schema: JsonSchema) -> JsonSchema:
 
 
 def _rare(operations: Sequence[Operation]) -> NativeTool:
-    """One tool for many operations: a line for each family. Its details are told when they are asked for."""
+    """Build one tool for many operations. It describes an operation when called without arguments."""
     families = groupby(operations, key=lambda operation: operation.name.partition(".")[0])
     lines = "; ".join(_family(name, list(members)) for name, members in families)
     return NativeTool(
@@ -147,28 +147,28 @@ def _summary(operation: Operation) -> str:
 
 
 def describe(operation: Operation) -> str:
-    """All that there is to know about an operation before it is called."""
+    """Describe an operation and its arguments in full."""
     schema = json.dumps(operation.schema(), ensure_ascii=False)
     return f"{operation.line}\nargs: {schema}\nCall it with its args to run it."
 
 
 def asks_for_description(call: ToolCall, args: JsonObject) -> str | None:
-    """The operation whose description a call wants, if it wants one."""
+    """Return the operation whose description a call requests, or None if it requests none."""
     return str(args.get("operation", "")) if call.name == RARE and set(args) <= {"operation"} else None
 
 
 def native_name(operation: str) -> str:
-    """The name under which a model knows an operation."""
+    """Return the name by which models know an operation."""
     return COMMON.get(operation, operation)
 
 
 def read_arguments(call: ToolCall) -> JsonObject:
-    """The arguments of a call. UnusableAnswer says what is wrong with them."""
+    """Parse the arguments of a call. Raise UnusableAnswer with the fault if they are invalid."""
     return parse_object(call.arguments) if call.arguments.strip() else {}
 
 
 def action_of(call: ToolCall, args: JsonObject) -> Action:
-    """The action that a call stands for."""
+    """Convert a call to the action that it stands for."""
     name = call.name.strip()
     if name == RARE:
         name, args = str(args.get("operation", "")).strip(), _inner(args)
@@ -179,7 +179,7 @@ def action_of(call: ToolCall, args: JsonObject) -> Action:
 
 
 def _inner(args: JsonObject) -> JsonObject:
-    """The arguments inside a rare call; some models write them beside `operation`, or as text."""
+    """Return the inner arguments of a rare call. Some models write them beside `operation`, or as text."""
     inner = args.get("args")
     if isinstance(inner, str) and inner.strip():
         return parse_object(inner)

@@ -1,4 +1,4 @@
-"""The prompt for a Decision: fixed text, operations, rules; then what grows; then what changes (F5)."""
+"""Prompt for a Decision: first the fixed text, then the growing part, then the changing part (F5)."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -16,31 +16,31 @@ from duckflow.prompts.templates import fill, template
 from duckflow.prompts.tokens import TokenCounter
 
 _NEWEST_SHARE = 2
-"""What was found lately has this part of the window before anything but evidence goes: one in so many."""
+"""Layers are dropped to make room for recent results, but for at most half of the window."""
 
 
 _GAP = late(r"\n{3,}")
 
 
 class PromptForm(NamedTuple):
-    """The parts of a decision prompt that depend on the dialect."""
+    """Parts of a decision prompt that depend on the dialect."""
 
     output: str
-    """How to answer."""
+    """Instructions for the answer's form."""
     operations: str
-    """The operations, if they are listed in the text."""
+    """The operations, if the text lists them."""
     tools: tuple[NativeTool, ...]
-    """The operations, if the provider is given them as tools."""
+    """The operations, if the provider receives them as tools."""
     heading: str
     """First line of the part that changes with every prompt; may be empty."""
     ending: str
     """Last line of every prompt; may be empty."""
     render: Callable[[Sequence[PromptLine]], list[ChatMessage]]
-    """Turns the lines of the conversation into messages."""
+    """Converts the lines of the conversation to messages."""
 
 
 class DecisionPrompt:
-    """Asks one large model for the decisions of one session."""
+    """Prompts that ask one large model for the decisions of a session."""
 
     def __init__(
         self, traits: ModelTraits, form: PromptForm, frame: PromptFrame, counter: TokenCounter
@@ -61,7 +61,7 @@ class DecisionPrompt:
         self._fixed: dict[SectionName, int] = {}
 
     async def assemble(self, state: AgentState, effort: Effort | None = None) -> RenderedPrompt:
-        """Return what the model is asked in this state."""
+        """Build the prompt for this state."""
         system = await self._beginning(session_text(state, self._sandbox))
         await self._conversation.read(state)
         fixed = sum(self._fixed.values())
@@ -88,17 +88,17 @@ class DecisionPrompt:
         )
 
     def _messages(self, ending: str) -> list[ChatMessage]:
-        """The conversation as the dialect shows it, and the part that changes with every prompt."""
+        """Return the conversation in the dialect's form, and the part that changes with every prompt."""
         messages = self._form.render(self._conversation.marked())
         return [*messages, ChatMessage(role="user", text=ending)] if ending.strip() else messages
 
     @property
     def dropped(self) -> tuple[str, ...]:
-        """The results that the last prompt did not show any more."""
+        """Results that the last prompt no longer showed."""
         return tuple(self._conversation.dropped)
 
     def _left_out(self, state: AgentState, layers: Layers) -> dict[str, int]:
-        """What the budgets kept out of the prompt."""
+        """Count the items that the budgets kept out of the prompt."""
         evidence, words = self._conversation.left_out
         main = layers.texts["main"]
         earlier = [line for line in state.summaries if not self._conversation.shows(_opening(line))]
@@ -112,7 +112,7 @@ class DecisionPrompt:
         }
 
     async def _beginning(self, session: str) -> ChatMessage:
-        """What all prompts begin with; it changes only when the user changes the mode."""
+        """Return the common beginning of all prompts, which rarely changes: with the mode, for example."""
         if self._parts.get("session") != session:
             self._parts["session"] = session
             self._fixed = {name: await self._counter.count(text) for name, text in self._parts.items()}
@@ -121,8 +121,8 @@ class DecisionPrompt:
         return ChatMessage(role="system", text=text, stable=True)
 
     async def _layers(self, state: AgentState, room: int) -> Layers:
-        """The layers, as much of them as leaves room for what can't be left out."""
-        # What the conversation still shows needs no summary.
+        """Return the layers, dropping parts until there is room for what can't be left out."""
+        # Requests that the conversation still shows need no summary.
         earlier = [line for line in state.summaries if not self._conversation.shows(_opening(line))]
         base = self._fixed["base"] + self._fixed["session"]
         needed = self._conversation.least(self._traits.window // _NEWEST_SHARE)
@@ -135,16 +135,16 @@ class DecisionPrompt:
         return layers
 
     def _lists_requirements(self, state: AgentState) -> bool:
-        """Whether the conversation still shows the requirements, and nothing is known of them but that."""
+        """Return True if the conversation still shows the requirements and no verdict has scored them."""
         judged = state.request is not None and state.request.objective.evaluation is not None
         return not judged and not self._conversation.recap
 
 
 def written_out(tools: Sequence[NativeTool]) -> str:
-    """The tools as JSON text, to count what they take of the window."""
+    """Return the tools as JSON text, to count their tokens."""
     return "\n".join(json.dumps(tool.model_dump(), ensure_ascii=False) for tool in tools)
 
 
 def _opening(summary: str) -> str:
-    """How the message began that a summary speaks of: the summary begins with it, cut."""
+    """Return the (possibly cut) first words of the message that a summary describes."""
     return summary.partition(" → ")[0].removesuffix("…")

@@ -1,1 +1,1 @@
-"""What a model reads: layers as text files with named slots, put together so that beginnings repeat."""
+"""Prompt texts: layers from text files with named slots, ordered so that prompts share a beginning."""

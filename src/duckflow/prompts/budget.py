@@ -1,4 +1,4 @@
-"""What each part of a prompt may take, and what goes where that is too much (F3)."""
+"""Token budgets of the parts of a prompt, and the order in which parts are dropped (F3)."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -20,49 +20,49 @@ from duckflow.prompts.sections import SectionName
 from duckflow.prompts.tokens import TokenCounter
 
 DROP_ORDER: tuple[Droppable, ...] = ("summaries", "open_questions", "plan_brief")
-"""What goes once no evidence is left that could."""
+"""Parts to drop, in this order, once no more evidence can be dropped."""
 
 RULES_SHARE = 4
-"""The project's rules may take one in so many tokens of the window."""
+"""The project's rules may take a quarter of the window."""
 
 _ANSWER_SHARE = 4
-"""The part of the window that a prompt leaves free before anything of it goes: one in so many."""
+"""A quarter of the window stays free before the prompt is trimmed."""
 
 _LONGEST_ANSWER = 8192
 _GUESS = 2
-"""A window that is only guessed may be so many times larger. What never goes is not cut for a guess: if it is
-too long, the provider's error tells the real size."""
+"""If the window size is only a guess, it may really be twice as large. Parts that are never dropped are
+not cut because of a guess: if they are too long, the provider's error reveals the real size."""
 
 
 class PromptRoom(NamedTuple):
-    """The window of a large model, shared out, in tokens."""
+    """Shares of a large model's window, in tokens."""
 
     most: int
-    """What a prompt may take before it is trimmed."""
+    """Size from which the prompt is trimmed."""
     limit: int
-    """What it may take if it has to: the last loops, the request, the rules."""
+    """Hard limit for the parts that are never dropped: the last loops, the request and the rules."""
     answer: int
-    """What the answer may take."""
+    """Limit of the answer."""
 
 
 def share_window(traits: ModelTraits) -> PromptRoom:
-    """Three quarters of the window for the prompt; what never goes may take all but the answer's part."""
+    """Give three quarters of the window to the prompt, or all but the answer's part if it can't be cut."""
     answer = min(traits.window // _ANSWER_SHARE, _LONGEST_ANSWER)
     largest = traits.window * _GUESS if traits.window_from == "guess" else traits.window
     return PromptRoom(traits.window - traits.window // _ANSWER_SHARE, largest - answer, answer)
 
 
 class PromptFrame(Frozen):
-    """What holds for all prompts of a session: the project's rules, and what each part may take."""
+    """Settings of all prompts in a session: the project's rules and the budget of each part."""
 
     rules: str = ""
     sandbox: str = ""
-    """What the model is told of the place where its commands run (`layers.sandbox_text`)."""
+    """Description of how commands run (`layers.sandbox_text`)."""
     budgets: PromptSettings = PromptSettings()
 
 
 class RulesTooLong(UserError):
-    """The project's rules are too long; they are cut or left out only if the user says so."""
+    """The project's rules are too long. Only the user may decide to cut or omit them."""
 
 
 async def check_rules(rules: str, traits: ModelTraits, counter: TokenCounter) -> None:
@@ -73,7 +73,7 @@ async def check_rules(rules: str, traits: ModelTraits, counter: TokenCounter) ->
 
 
 async def cut_rules(rules: str, traits: ModelTraits, counter: TokenCounter) -> str:
-    """As much of the beginning of the rules as their share of the window holds."""
+    """Cut the rules at the end until they fit into their share of the window."""
     room = traits.window // RULES_SHARE
     while (tokens := await counter.count(rules)) > room:
         rules = rules[: int(len(rules) * room / tokens * 0.95)]
@@ -81,24 +81,24 @@ async def cut_rules(rules: str, traits: ModelTraits, counter: TokenCounter) -> s
 
 
 class Layers(Frozen):
-    """The part of a prompt that changes with every call, and what it takes."""
+    """Layers of a prompt that change with every call, with their token counts."""
 
     texts: Mapping[SectionName, str]
     tokens: Mapping[SectionName, int]
 
     @property
     def text(self) -> str:
-        """The layers one after the other."""
+        """All layers as one text."""
         return "".join(self.texts.values())
 
     @property
     def total(self) -> int:
-        """Tokens of them all."""
+        """Tokens of all layers together."""
         return sum(self.tokens.values())
 
 
 class LayerBudget:
-    """Writes the layers of one model's prompts so that each keeps to its budget."""
+    """Writer of the layers of one model's prompts, which keeps each layer within its budget."""
 
     def __init__(self, budgets: PromptSettings, counter: TokenCounter) -> None:
         self._budgets = budgets
@@ -107,7 +107,7 @@ class LayerBudget:
     async def layers(
         self, state: AgentState, earlier: Sequence[str], base: int, dropped: Sequence[Droppable]
     ) -> Layers:
-        """The layers in the pattern the model chose, less what is dropped. `base` is what its text takes."""
+        """Return the current pattern's layers without the dropped ones. `base` is the fixed text's size."""
         procedure = procedure_text(state.step) if state.pattern in SHOWS_PROCEDURE else ""
         if await self._counter.count(procedure) > self._budgets.specialized_tokens:
             procedure = ""
@@ -123,7 +123,7 @@ class LayerBudget:
         return Layers(texts=texts, tokens=tokens)
 
     async def _summaries(self, lines: Sequence[str], room: int) -> str:
-        """The newest that fit."""
+        """Return the newest summaries that fit."""
         for start in range(len(lines)):
             text = summaries_text(lines[start:])
             if await self._counter.count(text) <= room:
@@ -131,7 +131,7 @@ class LayerBudget:
         return ""
 
     async def _main(self, state: AgentState, dropped: Sequence[Droppable]) -> str:
-        """The main layer; if it is too long, open questions go first, then the brief plan."""
+        """Return the main layer. If it is too long, drop the open questions, then the brief plan."""
         text = main_text(state, dropped)
         for name in DROP_ORDER[1:]:
             if await self._counter.count(text) <= self._budgets.main_tokens:

@@ -1,4 +1,4 @@
-"""What a new attempt is told of those before it, and of the plan it follows (J4)."""
+"""Texts that describe earlier attempts and the current plan to the model (J4)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,11 +11,11 @@ from duckflow.domain.work.objective import (
 )
 
 TOLD, SMALL_TOLD = 4_000, 700
-"""Characters a continuation takes at most, and for a small model."""
+"""Character limits of a continuation, for large models and for small ones."""
 
 
 def continuation_text(context: ContinuationContext, limit: int = TOLD) -> str:
-    """What is known after attempts that did not satisfy; what matters most comes first."""
+    """Describe what is known after failed attempts, most important first."""
     begun = context.attempts[-1].number + 1 if context.attempts else 1
     parts = [
         f"The request is not met yet: {context.score:.2f} of the {context.needed:.2f} that are needed. "
@@ -35,13 +35,13 @@ def continuation_text(context: ContinuationContext, limit: int = TOLD) -> str:
 
 
 def retry_text(evaluation: SatisfactionEvaluation) -> str:
-    """What a small model is told of a failed attempt; its request and its file are in the conversation."""
+    """Describe a failed attempt to a small model, which has the request and the file in its conversation."""
     failed = _section("The program checked it, and this failed:", evaluation.missing_aspects)
     return _fitting([*failed, "Write the file again so that it is right."], SMALL_TOLD)
 
 
 def plan_text(plan: ExecutionPlan) -> str:
-    """The plan of an attempt, for whoever carries it out."""
+    """Describe the plan of an attempt to the model that carries it out."""
     steps = [f"{place}. {step}" for place, step in enumerate(plan.steps, start=1)]
     parts = [
         f"Strategy: {plan.strategy}",
@@ -67,7 +67,7 @@ def _section(title: str, lines: Iterable[str]) -> list[str]:
 
 
 def _fitting(parts: Sequence[str], limit: int) -> str:
-    """As many parts as fit, whole; the one that does not is cut, and those after it are left out."""
+    """Join the parts that fit. The first that does not fit is cut, and later ones are left out."""
     text = ""
     for part in parts:
         joined = f"{text}\n{part}" if text else part

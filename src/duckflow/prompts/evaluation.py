@@ -1,7 +1,7 @@
-"""The prompts around satisfaction: what is wanted, whether it is met, what is lacking, and the next plan.
+"""Prompts that extract requirements, judge satisfaction, find what is missing and plan the next attempt.
 
-The fixed text comes first and repeats from call to call; what it is about this time follows. Small models
-read slowly: they get less to read and fewer words to say.
+The fixed text comes first, so that calls share a prefix; the text about this case follows. Small models read
+slowly, so they get less to read and may answer in fewer words.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,14 +21,14 @@ from duckflow.prompts.tokens import estimate_tokens
 
 SMALL_ANSWER = 300
 SMALL_EVIDENCE = 400
-"""Tokens for what a small model says, and for what it has to read before."""
+"""Token limits of a small model: for its answer, and for the evidence it reads."""
 
 _ANSWER, _ANSWER_SHARE = 2048, 4
 _REQUEST_SHARE, _TOKEN = 4, 3
-"""The request may take one part in so many of the window; characters a token has at least, in most texts."""
+"""The request may take a quarter of the window. A token has at least three characters in most texts."""
 
 _MOST_EVIDENCE, _MOST_SOURCES = 16_000, 30_000
-"""Tokens of evidence for a change, and of sources for a reply that informs, however large the window is."""
+"""Token limits of the evidence, however large the window is: for a change, and for a reply that informs."""
 
 _SPOKEN = 4_000
 _REPLY, _SMALL_REPLY = 12_000, 1_200
@@ -36,7 +36,7 @@ _LINE, _WHOLE = 300, 500
 
 
 def satisfaction_request(traits: ModelTraits, case: EvaluationCase) -> ModelRequest:
-    """Ask how far each requirement is met, from the evidence."""
+    """Ask the model how far the evidence shows each requirement to be met."""
     reply = harmless(head_and_tail(case.reply.strip(), _SMALL_REPLY if traits.small else _REPLY))
     about = [
         f"[{REPLY}] What the user was told:\n{reply or '(nothing)'}",
@@ -54,7 +54,7 @@ def satisfaction_request(traits: ModelTraits, case: EvaluationCase) -> ModelRequ
 
 
 def small_verdict_schema(case: EvaluationCase) -> JsonSchema:
-    """A verdict in few words: what is missing first, then a score of three for each requirement."""
+    """Return the schema of a short verdict: what is missing, then one of three scores per requirement."""
     count = max(len(case.requirements), 1)
     ids = [one.evidence_id for one in case.evidence if one.current and one.supports != "nothing"]
     ids = [*ids, REPLY] if case.information or not ids else ids
@@ -80,9 +80,9 @@ def evaluation_request(
     evidence: Sequence[Evidence] = (),
     most: int = _MOST_EVIDENCE,
 ) -> ModelRequest:
-    """One question: the template called `text`, the evidence that fits, the request, what else it is `about`.
+    """Build a request from the template called `text`, the evidence that fits, the request and `about`.
 
-    The request is there once and, but for a very long one, whole.
+    The request appears once, and in full unless it is very long.
     """
     system, asked = template(text), "\n\n".join([asked_text(request, traits), *about])
     answer = SMALL_ANSWER if traits.small else min(traits.window // _ANSWER_SHARE, _ANSWER)
@@ -97,12 +97,12 @@ def evaluation_request(
 
 
 def asked_text(request: str, traits: ModelTraits) -> str:
-    """What the user wants, in a prompt's words."""
+    """Return the user's request as a prompt section, shortened if it is very long."""
     return f"The request:\n{head_and_tail(request.strip(), traits.window // _REQUEST_SHARE * _TOKEN)}"
 
 
 def _numbered(case: EvaluationCase, *, with_priority: bool) -> Iterable[str]:
-    """The requirements; where the request is its own only one, it is not said again."""
+    """Yield the requirements as numbered lines. One that equals the request does not repeat it."""
     for place, one in enumerate(case.requirements, start=1):
         wanted = (
             "the request as a whole" if one.requirement == whole_request(case.request) else one.requirement
@@ -138,16 +138,16 @@ def _situation(case: EvaluationCase) -> str:
 
 
 def whole_request(request: str) -> str:
-    """The request as its only requirement, in a line."""
+    """Return the request as a one-line requirement, for use as the only one."""
     return one_line(request, _WHOLE)
 
 
 def spoken_text(summary: str) -> list[str]:
-    """What came before the request, if anything did."""
+    """Return a prompt section about the conversation before the request, or nothing if it is empty."""
     return [f"What was spoken of before:\n{cut(summary, _SPOKEN)}"] if summary.strip() else []
 
 
 def listed(title: str, texts: Iterable[str]) -> list[str]:
-    """The texts below a title, a line each; nothing if there are none."""
+    """Return the texts as a list under a title, or nothing if there are none."""
     lines = [f"- {cut(' '.join(text.split()), _LINE)}" for text in texts if text.strip()]
     return ["\n".join([title, *lines])] if lines else []

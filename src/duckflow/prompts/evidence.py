@@ -1,4 +1,4 @@
-"""What was seen, as a prompt shows it: by its id, the checks before all, and as much as there is room for."""
+"""Evidence as a prompt shows it: labelled with ids, checks first, and as much as fits."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -11,17 +11,17 @@ from duckflow.prompts.tokens import estimate_tokens
 
 _ID_AT_START = late(r"^(\s*)\[(e\d+|reply)\]", re.MULTILINE)
 _FAR = 400
-"""How many entries back something is worth judging by: a long session must not make verdicts dear."""
+"""Number of recent transcript entries to consider, so that verdicts in long sessions stay cheap."""
 
 _LINE = 8
-"""Tokens in which nothing could be said of anything."""
+"""Fewest tokens that can hold any evidence."""
 
 _LEAST = 40
-"""Tokens below which a part of something is not worth showing."""
+"""Fewest tokens worth using for part of a text."""
 
 
 def evidence_in(state: AgentState) -> tuple[Evidence, ...]:
-    """What was found lately in a session and is still in its transcript, oldest first."""
+    """Return recent evidence from the session's transcript, oldest first."""
     changed = state.request.changed if state.request else ()
     return tuple(
         Evidence(
@@ -36,15 +36,16 @@ def evidence_in(state: AgentState) -> tuple[Evidence, ...]:
 
 
 def _support(entry: TranscriptEntry, changed: Collection[str]) -> Support:
-    """What an entry can show. A changed file that was read afterwards shows the change."""
+    """Return what an entry can prove. Reading a file after changing it proves the change."""
     seen_after = entry.path in changed and entry.digest is not None and not entry.stale
     return "change" if entry.supports == "reading" and seen_after else entry.supports
 
 
 def show_evidence(evidence: Sequence[Evidence], budget: int) -> str:
-    """The checks and the newest of the rest, as far as `budget` tokens go, oldest first.
+    """Return the checks and the newest other evidence that fit into `budget` tokens, oldest first.
 
-    The checks share three quarters of it fairly if not all fits, so that each changed file is seen in part.
+    When not everything fits, the checks share three quarters of the budget fairly, so that each changed file
+    appears at least in part.
     """
     current = [one for one in evidence if one.current]
     checks = [one for one in current if one.kind == "check"]
@@ -53,7 +54,7 @@ def show_evidence(evidence: Sequence[Evidence], budget: int) -> str:
     budget -= sum(map(estimate_tokens, shown.values()))
     for one in reversed([one for one in current if one.kind != "check"]):
         if budget < _LINE:
-            break  # what is far back is not even counted
+            break  # older evidence need not even be counted
         text, tokens = _within(_labelled(one), budget)
         if text:
             shown[one.evidence_id] = text
@@ -67,7 +68,7 @@ def show_evidence(evidence: Sequence[Evidence], budget: int) -> str:
 
 
 def harmless(text: str) -> str:
-    """The text with nothing in it that looks like the beginning of another piece of evidence."""
+    """Rewrite labels in a text that could pass for the start of another piece of evidence."""
     return _ID_AT_START.sub(r"\1(\2)", text)
 
 
@@ -76,7 +77,7 @@ def _labelled(one: Evidence) -> str:
 
 
 def _sharing(checks: Sequence[Evidence], budget: int) -> dict[str, str]:
-    """Checks by their ids, each within its fair share."""
+    """Return the checks by id, each cut to its fair share."""
     labelled = {one.evidence_id: _labelled(one) for one in checks}
     shares = fair_shares([estimate_tokens(text) for text in labelled.values()], budget)
     fitting = (
@@ -86,7 +87,7 @@ def _sharing(checks: Sequence[Evidence], budget: int) -> dict[str, str]:
 
 
 def _within(text: str, budget: int) -> tuple[str, int]:
-    """The text, shortened if it is too long, nothing if even that would say nothing; and its tokens."""
+    """Return the text, shortened to the budget or empty if too little would remain, with its token count."""
     tokens = estimate_tokens(text)
     if tokens <= budget:
         return text, tokens

@@ -1,4 +1,4 @@
-"""The layers besides the fixed text: the session, the work in hand, the step's procedure (F1)."""
+"""Prompt layers besides the fixed text: the session, the current work and the step's procedure (F1)."""
 
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import PurePosixPath
@@ -17,7 +17,7 @@ from duckflow.prompts.templates import fill, template
 Droppable = Literal["summaries", "open_questions", "plan_brief", "requirements"]
 
 PROCEDURES = {Step.PLANNING: "planning", Step.EXECUTION: "execution", Step.REVIEW: "review"}
-"""The template of each step that has a procedure."""
+"""Template of each step that has a procedure."""
 
 SHOWS_MAIN: tuple[PromptPattern, ...] = ("base_main", "base_main_specialized")
 SHOWS_PROCEDURE: tuple[PromptPattern, ...] = ("base_main_specialized", "base_specialized")
@@ -30,7 +30,7 @@ MODES: dict[Mode, str] = {
 }
 
 SandboxKind = Literal["copy", "folder", "landlock", "external", "none"]
-"""Where commands run: on a copy of the folder, in the folder and kept in, or on the machine as it is."""
+"""Place where commands run: a copy of the folder, the folder itself with limits, or without our sandbox."""
 
 _KEPT_IN = "Commands run in a sandbox, in the folder itself; .git and protected files can only be read"
 _COMMANDS: dict[SandboxKind, str] = {
@@ -66,16 +66,16 @@ LOW_STAMINA = "Your stamina is low: finish what matters most, or say what is mis
 
 
 def session_text(state: AgentState, sandbox: str = "") -> str:
-    """The facts of the session; `sandbox` is `sandbox_text`."""
+    """Describe the session. `sandbox` is the result of `sandbox_text`."""
     folder = PurePosixPath(state.workspace).name
     alone = "" if state.attended else UNATTENDED
     return fill("session", folder=folder, mode=MODES[state.mode], sandbox=sandbox + alone)
 
 
 def sandbox_text(kind: SandboxKind, *, network: bool, output: int) -> str:
-    """What a model has to know of the place where its commands run, in two or three lines."""
+    """Describe for the model how its commands run, in two or three lines."""
     own = kind in ("copy", "folder")
-    place = "/tmp" if own else "$TMPDIR"  # noqa: S108 - their own
+    place = "/tmp" if own else "$TMPDIR"  # noqa: S108 - private to the sandbox
     temporary = f"{place} is private and kept between commands."
     is_open = network or kind in ("external", "none")
     shown = f"You see {output:,} characters of their output at most: print the lines you need."
@@ -87,12 +87,12 @@ def sandbox_text(kind: SandboxKind, *, network: bool, output: int) -> str:
 
 
 def summaries_text(lines: Sequence[str]) -> str:
-    """What was spoken of before, a line each."""
+    """Return the summaries of earlier requests, one per line."""
     return fill("summaries", lines="\n".join(f"- {line}" for line in lines)) if lines else ""
 
 
 def main_text(state: AgentState, dropped: Collection[Droppable] = ()) -> str:
-    """The work in hand."""
+    """Describe the current work: step, status, requirements, plan and background tasks."""
     plan = state.active_plan
     return fill(
         "main",
@@ -108,7 +108,7 @@ def main_text(state: AgentState, dropped: Collection[Droppable] = ()) -> str:
 
 
 def _requirements(request: Request | None) -> str:
-    """What the request is judged by, once it is known (J8)."""
+    """Return the criteria that the request is judged by, once they are known (J8)."""
     objective = request.objective if request else None
     return (
         requirements_text(objective.requirements, judged=objective.evaluation is not None)
@@ -118,7 +118,7 @@ def _requirements(request: Request | None) -> str:
 
 
 def requirements_text(found: Sequence[RequirementItem], *, judged: bool = False) -> str:
-    """The requirements, a line each; with the score of each once it is `judged`."""
+    """Return the requirements, one per line, with their scores if they have been `judged`."""
     lines = (
         f"{place}. {one_line(one.requirement, _REQUIREMENT)}"
         + (f" (so far {one.satisfaction:.2f})\n" if judged else "\n")
@@ -128,7 +128,7 @@ def requirements_text(found: Sequence[RequirementItem], *, judged: bool = False)
 
 
 def items_text(items: Items, dropped: Collection[Droppable] = ()) -> str:
-    """The five items that are set, a line each."""
+    """Return the session items that are set, one per line."""
     lines: list[str] = []
     for name, label in _LABELS.items():
         value = getattr(items, name)
@@ -138,7 +138,7 @@ def items_text(items: Items, dropped: Collection[Droppable] = ()) -> str:
 
 
 def procedure_text(step: Step) -> str:
-    """How the step is done; nothing for a step in which the model has nothing to do."""
+    """Return the procedure of a step, or an empty text for a step without one."""
     return template(PROCEDURES[step]) if step in PROCEDURES else ""
 
 
@@ -158,6 +158,6 @@ def _tasks(tasks: TaskList) -> str:
 
 
 def _vitals(vitals: Vitals) -> str:
-    """What follows from a vital that is low (F7); while none is, the model need not know of them."""
+    """Return advice for low vitals (F7). The model need not know about vitals that are fine."""
     focus = LOW_FOCUS if vitals.focus < _LOW_FOCUS else ""
     return focus + (LOW_STAMINA if vitals.stamina < _LOW_STAMINA else "")

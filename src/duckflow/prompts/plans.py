@@ -1,6 +1,6 @@
-"""The prompts around plans: for a plan, for the tasks of one step, for the report on a list that has ended.
+"""Prompts for a plan, for the tasks of one step and for the report on a finished task list.
 
-The fixed text comes first and repeats from call to call; what it is about this time follows.
+The fixed text comes first, so that calls share a prefix; the text about this case follows.
 """
 
 import json
@@ -16,7 +16,7 @@ from duckflow.prompts.templates import fill, template
 from duckflow.prompts.tokens import estimate_tokens
 
 _ANSWER_SHARE = 4
-"""The part of the window kept for the answer: one in so many."""
+"""A quarter of the window is reserved for the answer."""
 
 _MOST_ANSWER = 8192
 _REPORT_ANSWER = 1024
@@ -25,7 +25,7 @@ _ARGS, _RESULT = 160, 300
 
 
 def plan_request(traits: ModelTraits, goal: str, summary: str, evidence: Sequence[str]) -> ModelRequest:
-    """Ask for a plan that leads to the goal."""
+    """Ask the model for a plan that reaches the goal."""
     about = [f"Goal of the plan: {goal}", *_said(summary)]
     return _request("PlanDraft", traits, template("plan"), about, evidence)
 
@@ -37,7 +37,7 @@ def task_list_request(
     evidence: Sequence[str],
     operations: Sequence[Operation],
 ) -> ModelRequest:
-    """Ask for the tasks of one step of a plan."""
+    """Ask the model for the tasks of one step of a plan."""
     plan, step = in_plan
     listed = "\n".join(f"- {operation.line}" for operation in operations)
     steps = "\n".join(f"{place}. {one.name} ({one.status})" for place, one in enumerate(plan.steps, start=1))
@@ -54,7 +54,7 @@ def task_list_request(
 
 
 def report_request(traits: ModelTraits, task_list: TaskList, request: str) -> ModelRequest:
-    """Ask what came of a list of tasks."""
+    """Ask the model for a report on a list of tasks."""
     lines = _fitting(task_list.tasks, traits.window // 2)
     text = f"The request: {cut(request, 1000) or '(not known)'}\n\nThe tasks and their results\n{lines}"
     return ModelRequest(
@@ -65,13 +65,13 @@ def report_request(traits: ModelTraits, task_list: TaskList, request: str) -> Mo
 
 
 def summary_of(state: AgentState) -> str:
-    """What was spoken of: the last requests in a line each, the present one, and what holds for it."""
+    """Summarize the conversation: earlier requests, one per line, the current one, and its constraints."""
     now = [f"- Now: {cut(state.request.text, 1000)}"] if state.request is not None else []
     return "\n".join([*_earlier(state), *now, *_constraints(state)])
 
 
 def spoken_before(state: AgentState) -> str:
-    """The same without the present request, for prompts that have all of it."""
+    """Return the same summary without the current request, for prompts that contain it in full."""
     return "\n".join([*_earlier(state), *_constraints(state)])
 
 
@@ -84,7 +84,7 @@ def _constraints(state: AgentState) -> list[str]:
 
 
 def evidence_of(state: AgentState) -> tuple[str, ...]:
-    """What was found and still holds, oldest first."""
+    """Return the evidence that is still valid, oldest first."""
     return tuple(entry.text for entry in state.transcript if entry.evidence_id and not entry.stale)
 
 
@@ -108,7 +108,7 @@ def _said(summary: str) -> list[str]:
 
 
 def _newest(evidence: Sequence[str], budget: int) -> list[str]:
-    """As much of the newest evidence as fits, oldest first."""
+    """Return as much of the newest evidence as fits, oldest first."""
     shown: list[str] = []
     for text in reversed(evidence):
         held = head_and_tail(text, _ONE_EVIDENCE)
@@ -120,7 +120,7 @@ def _newest(evidence: Sequence[str], budget: int) -> list[str]:
 
 
 def _fitting(tasks: Iterable[Task], budget: int) -> str:
-    """A line for each task; where that is too much, those that completed are only counted."""
+    """Return a line for each task, or only a count of the completed ones if the lines are too long."""
     listed = list(tasks)
     lines = "\n".join(map(_task_line, listed))
     if estimate_tokens(lines) <= budget:

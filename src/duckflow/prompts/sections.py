@@ -1,4 +1,4 @@
-"""A prompt that is ready to be sent, what each of its parts takes, and the shape of its answer."""
+"""A finished prompt, the token count of each part, and the schema of its answer."""
 
 from typing import Literal
 
@@ -16,17 +16,17 @@ SectionName = Literal[
     "main",
     "specialized",
 ]
-"""The parts of a prompt, in the order they are sent; conversation and evidence are one."""
+"""Parts of a prompt in the order they are sent; conversation and evidence are interleaved."""
 
 
 class RenderedPrompt(PromptUse):
-    """What a model is asked, and the tokens of each part; `dropped` is told only to those who look at it."""
+    """Request to a model with the token count of each part. `dropped` is filled only for previews."""
 
     request: ModelRequest
 
 
 def object_schema(**properties: JsonSchema) -> JsonSchema:
-    """An object with exactly these fields."""
+    """Return the schema of an object with exactly these fields."""
     return {
         "type": "object",
         "properties": properties,
@@ -36,7 +36,7 @@ def object_schema(**properties: JsonSchema) -> JsonSchema:
 
 
 def question_messages(output: str, system: str, text: str) -> tuple[ChatMessage, ...]:
-    """A side question: the fixed text, which repeats from call to call, and what it is about this time."""
+    """Build the messages of a side question: first the fixed text, which calls share, then the case."""
     return (
         ChatMessage(role="system", text=system, stable=True),
         ChatMessage(role="user", text=f"{text}\n\nOutput: {output}"),

@@ -1,5 +1,8 @@
-"""Shortening what an evaluator reads: a difference between its hunks and around its changed lines, never
-through them, and every kind of text with a word on how much is left out (J2)."""
+"""Shortening of texts that an evaluator reads.
+
+A diff is cut between its hunks and around its changed lines, never through them. Every shortened text says
+how much was left out (J2).
+"""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -9,20 +12,20 @@ from duckflow.domain.text import cut, head_and_tail
 _HUNK = "@@ "
 _LONGEST_LINE = 400
 _CONTEXT = 1
-"""Unchanged lines that stay on each side of a change once a difference is too long."""
+"""Unchanged lines to keep on each side of a change when a diff is too long."""
 
 _REMOVED_RUN, _REMOVED_SHOWN = 12, 4
-"""Removed lines in a row from which on only the first are shown, and how many these are."""
+"""Length from which a run of removed lines is folded, and the number of its lines that stay."""
 
 _LEAST_HUNK = 160
-"""Characters below which a part of a hunk says nothing."""
+"""Minimum characters for a hunk: a shorter part would be useless."""
 
 _NOTE = 80
-"""Characters kept for a word on what is left out."""
+"""Characters reserved for the note about what was left out."""
 
 
 def fair_shares(sizes: Sequence[int], budget: int) -> list[int]:
-    """How much of the budget each may take: what is small is whole, and the rest is divided evenly."""
+    """Divide the budget: small items get their full size, and the others share the rest evenly."""
     shares, left = [0] * len(sizes), max(budget, 0)
     for place, (size, at) in enumerate(sorted((size, at) for at, size in enumerate(sizes))):
         shares[at] = min(size, left // (len(sizes) - place))
@@ -31,7 +34,7 @@ def fair_shares(sizes: Sequence[int], budget: int) -> list[int]:
 
 
 def narrow(text: str) -> str:
-    """A difference with only the unchanged lines next to its changes; any other text as it is."""
+    """Reduce a diff to its changes and the lines next to them; return any other text unchanged."""
     lines = text.split("\n")
     starts = [at for at, line in enumerate(lines) if line.startswith(_HUNK)]
     if not starts:
@@ -42,7 +45,7 @@ def narrow(text: str) -> str:
 
 
 def fold_removed(text: str) -> str:
-    """A difference in which long runs of removed lines are only begun: what was added says more."""
+    """Keep only the start of long runs of removed lines in a diff, because added lines say more."""
     folded: list[str] = []
     for removed, run in groupby(text.split("\n"), key=lambda line: line.startswith("-")):
         lines = list(run)
@@ -54,7 +57,7 @@ def fold_removed(text: str) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """About `limit` characters of a text at most; of a difference, what changed stays as far as it fits."""
+    """Shorten a text to about `limit` characters. A diff keeps as many of its changes as fit."""
     if len(text) <= limit:
         return text
     lines = [cut(line, _LONGEST_LINE) for line in text.split("\n")]
@@ -68,7 +71,7 @@ def shorten(text: str, limit: int) -> str:
 
 
 def _fitting(hunks: Sequence[str], room: int) -> Iterable[str]:
-    """The hunks, each cut to its share; if there are too many for that, the first of them."""
+    """Yield the hunks, each cut to its share, or only the first ones if there are too many."""
     whole = sum(len(one) + 1 for one in hunks) <= room
     count = len(hunks) if whole else max(1, min(len(hunks), room // _LEAST_HUNK))
     shown, left_out = hunks[:count], hunks[count:]
@@ -80,7 +83,7 @@ def _fitting(hunks: Sequence[str], room: int) -> Iterable[str]:
 
 
 def _cut_hunk(hunk: str, limit: int) -> str:
-    """The beginning and the end of a hunk that is too long, in whole lines."""
+    """Cut whole lines out of the middle of a hunk that is too long."""
     if len(hunk) < limit:
         return hunk
     title, *lines = hunk.split("\n")
@@ -92,7 +95,7 @@ def _cut_hunk(hunk: str, limit: int) -> str:
 
 
 def _lines_within(lines: Sequence[str], room: int) -> int:
-    """How many of the first lines fit."""
+    """Return how many of the first lines fit."""
     for count, line in enumerate(lines):
         room -= len(line) + 1
         if room < 0:
@@ -101,7 +104,7 @@ def _lines_within(lines: Sequence[str], room: int) -> int:
 
 
 def _around_changes(hunk: Sequence[str]) -> Iterable[str]:
-    """A hunk with only the unchanged lines next to its changes."""
+    """Yield a hunk's changed lines with the unchanged lines next to them."""
     changed = [at for at, line in enumerate(hunk) if _sign(line)]
     kept = {near for at in changed for near in range(at - _CONTEXT, at + _CONTEXT + 1)} | {0}
     last = 0
@@ -113,7 +116,7 @@ def _around_changes(hunk: Sequence[str]) -> Iterable[str]:
 
 
 def _count(lines: Iterable[str]) -> str:
-    """How many lines of each kind there are."""
+    """Describe how many lines were added and removed."""
     signs = [_sign(line) for line in lines]
     return f"{signs.count('+')} added and {signs.count('-')} removed lines"
 

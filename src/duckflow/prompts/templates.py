@@ -1,4 +1,4 @@
-"""Prompt texts with named slots, read once from the files in `texts/`, or from the user's own instead."""
+"""Prompt templates with named slots, read once from `texts/` or from the user's replacements."""
 
 import re
 from functools import cache
@@ -15,7 +15,7 @@ _OUTPUT = late(r"^Output: \w+", re.MULTILINE)
 
 
 def template(name: str) -> str:
-    """The text of one template, its slots unfilled."""
+    """Return a template with its slots unfilled."""
     return _read(name, config_dir() / OWN_FOLDER)
 
 
@@ -37,13 +37,13 @@ def _read(name: str, own: Path) -> str:
 
 
 def _folders() -> tuple[Path, Path]:
-    """The texts of the work itself, and those of the side questions."""
+    """Return the folders of the main templates and of the side questions' templates."""
     texts = Path(__file__).with_name("texts")
     return texts, texts / "questions"
 
 
 def check_own_templates() -> None:
-    """A UsageError if one of the user's own texts can't stand in for ours."""
+    """Raise UsageError if one of the user's templates can't replace ours."""
     own = config_dir() / OWN_FOLDER
     if not own.is_dir():
         return
@@ -55,5 +55,5 @@ def check_own_templates() -> None:
 
 
 def fill(name: str, **slots: str) -> str:
-    """A template with its slots filled, in one pass: braces in a value mean nothing."""
+    """Fill the slots of a template in one pass, so that braces in values have no effect."""
     return _SLOT.sub(lambda match: slots.get(match[1], match[0]), template(name))

@@ -1,4 +1,4 @@
-"""How long a text is for a model: by its own tokenizer if it has one, else estimated (F4)."""
+"""Token counts, from the model's own tokenizer if it has one and otherwise estimated (F4)."""
 
 from math import ceil
 from typing import Protocol, runtime_checkable
@@ -13,15 +13,15 @@ __all__ = ["TokenCounter", "Tokenizer", "estimate_tokens"]
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """A model that can tell how long a text is."""
+    """Model client that can count tokens."""
 
     async def count_tokens(self, text: str) -> int:
-        """Tokens of a text."""
+        """Return the number of tokens in a text."""
         ...
 
 
 class TokenCounter:
-    """Counts for one model. Nothing is kept: whoever needs a number again keeps it."""
+    """Token counter for one model. It caches nothing, so callers should keep counts that they need again."""
 
     def __init__(self, client: ModelClient | None = None) -> None:
         inner = unwrapped(client)
@@ -29,7 +29,7 @@ class TokenCounter:
         self._scale = client.traits.token_scale if client else 1.0
 
     async def count(self, text: str) -> int:
-        """Tokens of a text."""
+        """Return the number of tokens in a text."""
         if not text:
             return 0
         if self._tokenizer is None:
@@ -37,7 +37,7 @@ class TokenCounter:
         try:
             return await self._tokenizer.count_tokens(text)
         except ProviderError:
-            return self._estimate(text)  # the question that follows meets the same error, and tells it
+            return self._estimate(text)  # the next model call fails with the same error and reports it
 
     def _estimate(self, text: str) -> int:
         tokens = estimate_tokens(text)

@@ -1,1 +1,1 @@
-"""What a model is asked for: prompt in, typed answer out."""
+"""Side questions to a model: prompt in, typed answer out."""

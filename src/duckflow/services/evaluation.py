@@ -1,4 +1,4 @@
-"""The questions around satisfaction: what is wanted, met, and lacking, and why something failed (K1)."""
+"""Side questions about satisfaction: what is required, met or missing, and why something failed (K1)."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -55,13 +55,13 @@ class RequirementList(Frozen):
     @field_validator("profile", mode="before")
     @classmethod
     def _known_profile(cls, value: object) -> object:
-        """A profile in any spelling; one that is not known is as good as none."""
+        """Accept a profile in any spelling, and treat an unknown one as missing."""
         word = "_".join(re.split(r"[\W_]+", value.strip().casefold())) if isinstance(value, str) else None
         return word if word in get_args(TaskProfile) else None
 
 
 class FoundRequirements(Frozen):
-    """What a request wants, and what kind of task it is, None if no model said."""
+    """Requirements of a request and its task profile, which is None if no model named one."""
 
     requirements: tuple[RequirementItem, ...]
     profile: TaskProfile | None = None
@@ -70,7 +70,7 @@ class FoundRequirements(Frozen):
 def extract_task_requirements(
     request: str, summary: str = ""
 ) -> Question[RequirementList, FoundRequirements]:
-    """What the request wants, in parts to be checked; the request itself if no model can tell (J1)."""
+    """Ask for the requirements of a request. Without an answer, the request is the only requirement (J1)."""
     return Question(
         kind="requirements",
         prompt=lambda traits: evaluation_request(
@@ -86,12 +86,12 @@ def extract_task_requirements(
 
 
 def plain_requirements(request: str) -> tuple[RequirementItem, ...]:
-    """The request itself as its only requirement: for when nobody can, or need, divide it."""
+    """Return the request as its only requirement, for when it can't or need not be divided."""
     return (RequirementItem(requirement=whole_request(request)),)
 
 
 def named_requirements(lines: Iterable[str]) -> tuple[RequirementItem, ...]:
-    """Read requirements from lines, numbered or not, each with a priority before or behind it, or none."""
+    """Read requirements from lines, with or without numbers, and with an optional priority at either end."""
     drafts: list[RequirementDraft] = []
     for line in lines:
         text = _NUMBER.sub("", line, count=1).strip()
@@ -107,7 +107,7 @@ def _problems(answer: RequirementList) -> Iterable[str]:
 
 
 def _items(drafts: Iterable[RequirementDraft]) -> tuple[RequirementItem, ...]:
-    """Each once, and where there are too many, those that matter most, in the order given."""
+    """Remove duplicates and keep the most important requirements, in the order given."""
     kept: dict[str, RequirementItem] = {}
     for draft in drafts:
         text = one_line(draft.requirement, _LINE)
@@ -148,7 +148,7 @@ class VerdictDraft(Frozen):
 
 
 def evaluate_task_satisfaction(case: EvaluationCase) -> Question[VerdictDraft, VerdictDraft | None]:
-    """What an evaluator finds, None if its verdict can't be read; the program does the sum (J2)."""
+    """Ask for a verdict, None if it can't be read. The program computes the total score (J2)."""
     return Question(
         kind="verdict",
         prompt=lambda traits: satisfaction_request(traits, case),
@@ -177,7 +177,7 @@ class MissingInfoAnalysis(Frozen):
 def extract_missing_information(
     case: EvaluationCase, evaluation: SatisfactionEvaluation
 ) -> Question[MissingInfoAnalysis, MissingInfoAnalysis]:
-    """What is lacking after a verdict; from the verdict alone if no model can tell (J4)."""
+    """Ask what is missing after a verdict. Without an answer, use the verdict alone (J4)."""
     scores = [
         f"{place}. {one.requirement}: {one.score:.2f}"
         for place, one in enumerate(evaluation.requirement_scores, start=1)
@@ -203,7 +203,7 @@ def extract_missing_information(
 
 
 def plain_missing(evaluation: SatisfactionEvaluation) -> MissingInfoAnalysis:
-    """What the verdict itself says is lacking."""
+    """Return what the verdict itself says is missing."""
     aspects = [MissingItem(what=text) for text in evaluation.missing_aspects]
     unmet = [
         MissingItem(what=one.requirement, priority=one.priority)
@@ -214,7 +214,7 @@ def plain_missing(evaluation: SatisfactionEvaluation) -> MissingInfoAnalysis:
 
 
 def _tidy(found: MissingInfoAnalysis) -> MissingInfoAnalysis:
-    """Most important first, in a line each, and not too many."""
+    """Shorten each entry to one line, sort by importance and limit the number."""
     missing = [replace(one, what=one_line(one.what, _LINE)) for one in found.missing if one.what.strip()]
     return MissingInfoAnalysis(
         missing=tuple(sorted(missing, key=lambda one: one.priority)[:MOST_MISSING]),
@@ -240,14 +240,14 @@ AnalysisQuestion = Question[FailureAnalysis, FailureAnalysis | None]
 def analyze_execution_failure(
     request: str, failures: Sequence[str], evidence: Sequence[Evidence]
 ) -> AnalysisQuestion:
-    """Why these things failed, None if no model can tell."""
+    """Ask why these things failed; the answer is None if no model can tell."""
     return _analysis("failure", request, listed("What failed, oldest first", failures), evidence)
 
 
 def give_second_opinion(
     request: str, troubles: Sequence[str], evidence: Sequence[Evidence]
 ) -> AnalysisQuestion:
-    """How a model that did not do the work sees it, None if no model can tell."""
+    """Ask a model that did not do the work for its view; the answer is None if no model can tell."""
     told = listed("What did not work or is missing, oldest first", troubles)
     return _analysis("second_opinion", request, told, evidence)
 

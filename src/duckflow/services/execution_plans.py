@@ -1,4 +1,4 @@
-"""How an attempt goes about a request: the first, and those after one that did not satisfy (J4, K1)."""
+"""Plans of attempts at a request: the first attempt, and those after an unsatisfactory result (J4, K1)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -19,7 +19,7 @@ _LINE, _STEP = 200, 300
 def plan_initial_execution(
     request: str, summary: str, evidence: Sequence[Evidence]
 ) -> Question[PlanDraft, ExecutionPlan | None]:
-    """How the first attempt goes about it, None if no model can tell."""
+    """Ask for the plan of the first attempt; the answer is None if no model can tell."""
     known = f"What was spoken of before:\n{summary}" if summary.strip() else ""
     return Question(
         kind="first_plan",
@@ -34,7 +34,7 @@ def plan_initial_execution(
 def plan_continuation_execution(
     request: str, context: ContinuationContext, evidence: Sequence[Evidence]
 ) -> Question[PlanDraft, ExecutionPlan]:
-    """How the next attempt goes about it, otherwise than before; without a model, what is missing first."""
+    """Ask for a different plan for the next attempt. Without an answer, do what is missing first."""
     tried = tuple(one.strategy for one in context.attempts if one.strategy)
 
     def prompt(traits: ModelTraits) -> ModelRequest:
@@ -58,14 +58,14 @@ def _request(traits: ModelTraits, request: str, known: str, evidence: Sequence[E
 
 
 def plain_continuation(context: ContinuationContext) -> ExecutionPlan:
-    """The next attempt without asking a model: do what is missing, most important first."""
+    """Return a plan for the next attempt without asking a model: do what is missing, most important first."""
     first, *_ = (*context.alternatives, *context.improvements, *context.problems, "another way than before")
     steps = tuple(cut(text, _STEP) for text in (context.improvements or context.problems)[:MOST_STEPS])
     return with_lessons(ExecutionPlan(strategy=cut(first, _LINE), steps=steps), context)
 
 
 def with_lessons(plan: ExecutionPlan, context: ContinuationContext) -> ExecutionPlan:
-    """The plan with what earlier attempts taught: what holds, and what not to do again."""
+    """Add the lessons of earlier attempts to a plan: its constraints, and approaches to avoid."""
     unavailable = tuple(f"not available: {text}" for text in context.unavailable)
     return replace(plan, constraints=context.limitations + unavailable, avoid=context.failed_approaches)
 
@@ -83,7 +83,7 @@ def _problems(draft: PlanDraft, tried: Sequence[str]) -> Iterable[str]:
 
 
 def _plan(draft: PlanDraft) -> ExecutionPlan:
-    """An attempt runs its steps in the order given, so what depends on what is of no further use."""
+    """Convert a draft. Attempts run their steps in order, so dependencies between steps are dropped."""
     steps = (": ".join(filter(None, (one.name.strip(), one.description.strip()))) for one in draft.steps)
     return ExecutionPlan(
         strategy=one_line(draft.name, _LINE),

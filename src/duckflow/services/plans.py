@@ -1,4 +1,4 @@
-"""A plan for a goal: the model drafts it, the program checks that it holds together (B2)."""
+"""Plans for a goal: the model drafts one, and the program checks that it is consistent (B2)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -33,7 +33,7 @@ class PlanDraft(Frozen):
 
 
 def draft_plan(goal: str, summary: str, evidence: Sequence[str]) -> Question[PlanDraft, Plan]:
-    """A plan that leads to the goal."""
+    """Ask for a plan that reaches the goal."""
     return Question(
         kind="plan",
         prompt=lambda traits: plan_request(traits, goal, summary, evidence),

@@ -1,4 +1,4 @@
-"""The side questions around a request, as data: who is asked what, in which shape, and what else holds."""
+"""Side questions around a request, as data: the model to ask, the shape of the answer, and the fallback."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -23,7 +23,7 @@ from duckflow.domain.model import (
 from duckflow.llm.answers.structured import StructuredAnswer, ask
 
 SHORTER_PROMPTS = 2
-"""How often a prompt is made shorter, after the provider said that it was too long, before the work stops."""
+"""Number of times a prompt that the provider finds too long is shortened before the work stops."""
 
 QuestionKind = Literal[
     "requirements",
@@ -41,12 +41,13 @@ QuestionKind = Literal[
 
 
 class AskedModel(Frozen):
-    """Who is asked. A small model reads slowly and says yes to anything, so it is seldom asked."""
+    """Model for a kind of question. Small models are slow and agree to anything, so few questions use
+    them."""
 
     tier: TierName
     output: str
     effort: Effort = "low"
-    """How much thought it usually deserves."""
+    """Usual thinking effort."""
     small: bool = False
 
 
@@ -63,7 +64,7 @@ ASKED: Mapping[QuestionKind, AskedModel] = {
     "report": AskedModel(tier="fast", output="TaskReport", small=True),
     "title": AskedModel(tier="fast", output="SessionTitle"),
 }
-"""Every question there is (K1)."""
+"""Model for every kind of question (K1)."""
 
 Draft = TypeVar("Draft", bound=BaseModel)
 Answer = TypeVar("Answer")
@@ -71,22 +72,22 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, kw_only=True)
 class Question(Generic[Draft, Answer]):
-    """One question, ready to be asked."""
+    """One question, ready to send."""
 
     kind: QuestionKind
     prompt: Callable[[ModelTraits], ModelRequest]
     shape: type[Draft]
-    """What the model writes."""
+    """Form of the model's answer."""
     read: Callable[[Draft], Answer]
-    """What is made of it."""
+    """Converts the draft into the answer."""
     check: Callable[[Draft], Iterable[str]] = lambda _: ()
-    """All that is wrong with a readable answer, in words for the model."""
+    """Lists everything that is wrong with a readable draft, in words for the model."""
     bound: bool = True
-    """Whether a model that can be held to a shape is held to this one."""
+    """True if the answer's schema is enforced on models that support it."""
     otherwise: Callable[[], Answer] | None = None
-    """What holds if no model can tell; without it, the error goes to whoever asked."""
+    """Returns the fallback if no model can answer; without it, the caller gets the error."""
     covers: type[ProviderError] = ProviderError
-    """The errors for which `otherwise` stands in."""
+    """Errors for which `otherwise` is used."""
 
 
 async def put(
@@ -95,7 +96,7 @@ async def put(
     on_update: Callable[[LiveUpdate], None] = lambda _: None,
     effort: Effort | None = None,
 ) -> tuple[Answer, Usage]:
-    """The answer of one model, and what it took. Raises ProviderError if nothing stands in for it."""
+    """Ask one model, and return its answer and usage. Raise ProviderError if there is no fallback."""
     try:
         answer = await _ask_shorter(client, question, on_update, effort)
     except question.covers as error:
@@ -111,7 +112,7 @@ async def _ask_shorter(
     on_update: Callable[[LiveUpdate], None],
     effort: Effort | None,
 ) -> StructuredAnswer[Draft]:
-    """The model's answer; a prompt that was too long is made again for the window that the error taught."""
+    """Ask the model. If the prompt is too long, the error reveals the real window and it is rebuilt."""
     for _ in range(SHORTER_PROMPTS):
         with suppress(PromptTooLong):
             return await _ask(client, question, on_update, effort)
@@ -134,7 +135,7 @@ async def _ask(
 
 @cache
 def schema_of(answer: type[BaseModel]) -> JsonSchema:
-    """The schema of an answer; every field is wanted of a model that can be bound."""
+    """Return the schema of an answer, with all fields required for models that can be bound to it."""
     schema = answer.model_json_schema()
     for part in (schema, *schema.get("$defs", {}).values()):
         part["required"] = list(part.get("properties", {}))

@@ -1,4 +1,4 @@
-"""The report on a list of tasks: the model's words, held to the facts; else the facts alone (C3)."""
+"""Reports on task lists: the model's words checked against the facts, or the facts alone (C3)."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -13,7 +13,7 @@ from duckflow.services.questions import Question
 ReportStatus = Literal["success", "partial", "failed", "cancelled"]
 
 CANCELLED = "cancelled"
-"""The result of a task that was stopped (C4)."""
+"""Result of a task that was stopped (C4)."""
 
 _WORSE: Sequence[ReportStatus] = ("success", "partial", "failed")
 _SUMMARY, _CAUSE, _NEXT = 1000, 300, 500
@@ -36,7 +36,7 @@ class TaskReport(Frozen):
 
 
 def write_report(task_list: TaskList, request: str = "") -> Question[TaskReport, TaskReported]:
-    """What came of the list, for the user whose request it served; the facts alone if no model can tell."""
+    """Ask for a report to the user on a finished list. Without an answer, report the facts alone."""
     facts = plain_report(task_list)
     return Question(
         kind="report",
@@ -49,7 +49,7 @@ def write_report(task_list: TaskList, request: str = "") -> Question[TaskReport,
 
 
 def plain_report(task_list: TaskList, *, cancelled: bool = False) -> TaskReported:
-    """What came of the list, from the facts alone."""
+    """Report on a list from the facts alone."""
     tasks = task_list.tasks
     done = sum(1 for task in tasks if task.status == "completed")
     failed = [task for task in tasks if task.status == "failed"]
@@ -66,7 +66,7 @@ def plain_report(task_list: TaskList, *, cancelled: bool = False) -> TaskReporte
 
 
 def _status(failed: Sequence[Task], done: int, pending: int) -> ReportStatus:
-    """Only a failure or the user ends a list early."""
+    """Return the status of a list. Only a failure or the user ends a list early."""
     if any(task.result == CANCELLED for task in failed) or (pending and not failed):
         return "cancelled"
     if failed:
@@ -75,8 +75,8 @@ def _status(failed: Sequence[Task], done: int, pending: int) -> ReportStatus:
 
 
 def _contradictions(report: TaskReport, facts: TaskReported) -> Iterable[str]:
-    """Where the report makes more of the list than happened. It may make less: a command that ran can tell
-    of tests that fail."""
+    """Yield claims that are better than the facts. Worse is fine: a command that ran can show failing
+    tests."""
     if not report.summary.strip():
         yield "`summary` is empty"
     elif facts.status in (report.status, CANCELLED):
@@ -89,7 +89,7 @@ def _contradictions(report: TaskReport, facts: TaskReported) -> Iterable[str]:
 
 
 def _merged(facts: TaskReported, report: TaskReport, task_list: TaskList) -> TaskReported:
-    """The model's words over the program's counts; every failed task is named, whatever the model says."""
+    """Combine the model's words with the program's counts. Every failed task is listed in any case."""
     causes = {one.task.strip(): one.cause for one in report.failures if one.cause.strip()}
     named = [task for task in task_list.tasks if task.status == "failed" or task.task_id in causes]
     return replace(

@@ -1,4 +1,4 @@
-"""The tasks of one step: the model writes them, the program checks that each can be called (B3)."""
+"""Tasks for one step of a plan, written by the model and checked by the program to be callable (B3)."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -13,7 +13,7 @@ from duckflow.services.questions import Question
 
 MOST_TASKS = 20
 NEVER_TASKS = ("plan_tool", "task_tool", "task_loop")
-"""Families whose operations belong to the chat: no background list may plan, or start another list."""
+"""Operation families that need the chat: a background list must not plan or start another list."""
 
 
 class TaskDraft(Frozen):
@@ -32,7 +32,7 @@ class TaskListDraft(Frozen):
 def draft_tasks(
     plan: Plan, step: PlanStep, summary: str, evidence: Sequence[str], operations: Sequence[Operation]
 ) -> Question[TaskListDraft, tuple[Task, ...]]:
-    """The tasks that do this step."""
+    """Ask for the tasks that carry out a step."""
     offered = {one.name: one for one in operations if may_be_task(one.name)}
     return Question(
         kind="tasks",
@@ -47,14 +47,14 @@ def draft_tasks(
 
 
 def new_tasks(drafts: Iterable[TaskDraft]) -> tuple[Task, ...]:
-    """Tasks that have not run yet."""
+    """Create tasks that have not run yet."""
     return tuple(
         Task(task_id=new_id("task"), operation=draft.operation.strip(), args=draft.args) for draft in drafts
     )
 
 
 def may_be_task(operation: str) -> bool:
-    """Whether an operation may run in the background at all."""
+    """Return True if an operation may run in the background."""
     return operation.strip().partition(".")[0] not in NEVER_TASKS
 
 
@@ -78,7 +78,7 @@ def _unknown(name: str, offered: dict[str, Operation]) -> str:
 
 
 def _misfits(task: TaskDraft, operation: Operation) -> Iterable[str]:
-    """Arguments that are missing or unknown; the tool itself checks their values."""
+    """Yield missing and unknown arguments. The tool itself checks their values."""
     schema = operation.schema()
     known: dict[str, object] = schema.get("properties") or {}
     needed: list[str] = schema.get("required") or []

@@ -1,4 +1,4 @@
-"""A few words for a session, for the fast tier (L1)."""
+"""Short session titles, written by the fast tier (L1)."""
 
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import ChatMessage, ModelRequest
@@ -19,7 +19,7 @@ class SessionTitle(Frozen):
 
 
 def write_title(request: str, reply: str) -> Question[SessionTitle, str]:
-    """A title from the first request and its reply; empty if no model can tell."""
+    """Ask for a title from the first request and its reply; it is empty if no model can tell."""
     about = f"Request:\n{cut(request, _REQUEST)}\n\nReply:\n{cut(reply, _REPLY)}"
     return Question(
         kind="title",

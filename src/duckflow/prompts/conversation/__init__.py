@@ -1,1 +1,1 @@
-"""What was said and found, as far as a model is shown it: it grows, is trimmed, and summed up."""
+"""The conversation as a model sees it: it grows, is trimmed and is summarized."""

@@ -1,6 +1,6 @@
-"""The part of a prompt that only grows: what was said and what was found, as chat messages (F5).
+"""Conversation and evidence as chat messages: the part of a prompt that only grows (F5).
 
-It is read as it grows, so a late loop costs no more than an early one.
+Each read processes new entries only, so a late loop costs no more than an early one.
 """
 
 from collections.abc import Sequence
@@ -24,11 +24,11 @@ from duckflow.prompts.sections import SectionName
 from duckflow.prompts.tokens import TokenCounter
 
 _RECAP_SHARE = 16
-"""What is said in place of what is left out may take one in so many tokens."""
+"""The recap may take a sixteenth of the room."""
 
 
 class PromptHistory:
-    """What one model is shown of a session's transcript."""
+    """The part of a session's transcript that one model sees."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
@@ -37,16 +37,16 @@ class PromptHistory:
         self._state = new_state()
         self._request = ""
         self._cut_off = False
-        """Whether the state itself has let go of the beginning since the last recap."""
+        """True if the state itself has dropped its oldest entries since the last recap."""
         self._let_go = 0
-        """How many results went with it."""
+        """Number of results that the state dropped with them."""
         self._found = 0
-        """How many results there are in the transcript."""
+        """Number of results in the transcript."""
         self.recap = ""
-        """What is said in place of what is left out."""
+        """Summary that replaces the entries that were left out."""
 
     async def read(self, state: AgentState) -> None:
-        """Take in what is new."""
+        """Add the entries that are new since the last read."""
         self._request = state.request.text if state.request else ""
         start = len(self._transcript) if _goes_on(self._transcript, state.transcript) else 0
         counted = self._counted() if start == 0 else {}
@@ -69,12 +69,12 @@ class PromptHistory:
                 await self._lines.open_with("said", self._request)
 
     def _counted(self) -> dict[int, int]:
-        """The tokens of entries that are shown whole, by the text they hold."""
+        """Return the token counts of entries that are shown in full, keyed by the identity of their text."""
         shown = ((line, self._transcript[line.at].text) for line in self._lines.shown if line.at >= 0)
         return {id(text): line.tokens for line, text in shown if text == line.message.text}
 
     def _seen_again(self, state: AgentState, entry: TranscriptEntry) -> str:
-        """The text of a result. One that points to another shows that again where it is shown no more."""
+        """Return the text of a result. If it refers to an earlier one that was left out, repeat that text."""
         if not entry.same_as:
             return entry.text
         places = (at for at, one in enumerate(state.transcript) if one.evidence_id == entry.same_as)
@@ -87,9 +87,10 @@ class PromptHistory:
         return f"{entry.text.partition(chr(10))[0]}\n{meant.partition(chr(10))[2]}"
 
     async def trim(self, most: int, limit: int | None = None) -> bool:
-        """Leave out what may go once there are more than `most` tokens, and say what matters of it.
+        """Leave out older entries if there are more than `most` tokens, and recap what matters of them.
 
-        `limit`, if that is more, is what even that may take which never goes. True if something was left out.
+        `limit`, if it is larger, is the hard limit for entries that are never left out. Return True if
+        anything was left out.
         """
         lines, room = self._lines, Room(most, max(limit or 0, most))
         over, keep = False, Untouchable()
@@ -116,11 +117,12 @@ class PromptHistory:
 
     @property
     def tokens(self) -> dict[SectionName, int]:
-        """Tokens of what was said, and of what was found."""
+        """Tokens of the conversation and of the evidence."""
         return {"conversation": self._lines.words, "evidence": self._lines.evidence}
 
     def least(self, evidence: int) -> int:
-        """Tokens that can't be left out, `evidence` at most of them for what was found lately."""
+        """Return the fewest tokens that a trim can reach, with at most `evidence` tokens for recent
+        results."""
         newest = self._lines.newest()
         found = sum(line.tokens for line in self._lines.recent_results(KEPT_LOOPS))
         words = {id(line): line for line in (*newest, *self._lines.pinned(self._request))}
@@ -129,7 +131,7 @@ class PromptHistory:
 
     @property
     def dropped(self) -> list[str]:
-        """The results that are not shown any more, by id and file or operation."""
+        """Ids of the results that are no longer shown, with their file or operation."""
         shown = {line.at for line in self._lines.shown if line.kind == "evidence"}
         older = [f"e1 … e{self._let_go}"] if self._let_go else []
         return older + [
@@ -140,19 +142,18 @@ class PromptHistory:
 
     @property
     def left_out(self) -> tuple[int, int]:
-        """How much is not shown any more: of what was found, and of what was said."""
+        """Number of results, and of messages, that are no longer shown."""
         kinds = [line.kind for line in self._lines.shown if line.at >= 0]
         found = self._found - kinds.count("evidence")
         words = kinds.count("said") + kinds.count("words")
         return self._let_go + found, len(self._transcript) - self._found - words
 
     def shows(self, opening: str) -> bool:
-        """Whether a message of the user's that begins so is among what is shown."""
+        """Return True if a message of the user that starts with `opening` is shown."""
         return any(line.message.text.startswith(opening) for line in self._lines.said)
 
     def marked(self) -> list[PromptLine]:
-        """Return all that is shown, with marks where the next prompt, and the one before, have the same
-        beginning."""
+        """Return all lines, with cache marks for the beginnings shared with the last and the next prompt."""
         lines = list(self._lines.shown)
         answered = len(lines) - len(self._lines.newest()) - 1
         for end in {answered - 1, len(lines) - 1}:
@@ -163,7 +164,7 @@ class PromptHistory:
         return lines
 
     def with_ending(self, ending: str) -> list[ChatMessage]:
-        """Return all that is shown and a last word from our side."""
+        """Return all messages and a closing one from the program."""
         return [*(line.message for line in self.marked()), ChatMessage(role="user", text=ending)]
 
 
@@ -186,7 +187,7 @@ def _kind(entry: TranscriptEntry) -> LineKind:
 
 
 def _goes_on(before: Sequence[TranscriptEntry], now: Sequence[TranscriptEntry]) -> bool:
-    """Whether `now` is what was read before, and more. An entry that is marked keeps its text."""
+    """Return True if `now` continues `before`. Entries keep their text object when they are marked stale."""
     count = len(before)
     if count == 0 or count > len(now):
         return False

@@ -1,4 +1,4 @@
-"""The lines of a conversation as a model sees it, each counted once."""
+"""Lines of a conversation as a model sees it. The tokens of each line are counted once."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -10,15 +10,15 @@ from duckflow.domain.model import PICTURE_TOKENS, ChatMessage
 from duckflow.prompts.tokens import TokenCounter
 
 LineKind = Literal["said", "words", "evidence", "stub"]
-"""The user's own words; what the model and the program said; what was found; what is left where that was."""
+"""Kinds of lines: the user's words, those of the model or program, results, and stubs of removed results."""
 
 _SEALED = 8
-"""Letters of a thought's sealed data that make about one token for its provider."""
+"""Characters of a thought's sealed data that make about one token for its provider."""
 
 
 @dataclass(slots=True)
 class PromptLine:
-    """One message. `at` is the place of its entry in the transcript."""
+    """One message. `at` is the index of its entry in the transcript."""
 
     at: int
     kind: LineKind
@@ -27,17 +27,17 @@ class PromptLine:
 
 
 class PromptLines:
-    """Lines in order, and the tokens they take."""
+    """Lines in order, with their token counts."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
         self.shown: list[PromptLine] = []
         self.said: list[PromptLine] = []
-        """The user's own among them."""
+        """Lines that hold the user's own words."""
         self.words = 0
-        """Tokens of all that is no evidence."""
+        """Tokens of all lines that are not evidence."""
         self.evidence = 0
-        """Tokens of what was found."""
+        """Tokens of the evidence."""
 
     @property
     def tokens(self) -> int:
@@ -45,7 +45,7 @@ class PromptLines:
         return self.words + self.evidence
 
     async def add(self, at: int, kind: LineKind, message: ChatMessage, tokens: int | None = None) -> None:
-        """Add a line at the end. Pass `tokens` if they were counted before."""
+        """Append a line. Pass `tokens` if they have been counted already."""
         if tokens is None:
             tokens = await self._count(message)
         line = PromptLine(at, kind, message, tokens)
@@ -55,19 +55,19 @@ class PromptLines:
             self.said.append(line)
 
     async def open_with(self, kind: LineKind, text: str) -> None:
-        """A first line that no entry has."""
+        """Insert a line without a transcript entry at the start."""
         await self.add(-1, kind, ChatMessage(role="user", text=text))
         self.shown.insert(0, self.shown.pop())
 
     async def replace(self, line: PromptLine, text: str, kind: LineKind) -> None:
-        """Another text in the place of this line. What belongs to a call still does."""
+        """Replace the text of a line. Its calls and its link to a call stay."""
         self._account(line, -line.tokens)
         line.message = replace(line.message, text=text)
         line.kind, line.tokens = kind, await self._count(line.message)
         self._account(line, line.tokens)
 
     def remove(self, lines: Iterable[PromptLine]) -> None:
-        """Take lines out."""
+        """Remove lines."""
         gone = {id(line): line for line in lines}
         for line in gone.values():
             self._account(line, -line.tokens)
@@ -75,18 +75,18 @@ class PromptLines:
         self.said = [line for line in self.said if id(line) not in gone]
 
     def found(self) -> list[PromptLine]:
-        """The lines that hold evidence."""
+        """Return the lines that hold evidence."""
         return [line for line in self.shown if line.kind == "evidence"]
 
     def newest(self) -> list[PromptLine]:
-        """What came after the model's last words."""
+        """Return the lines after the model's last message."""
         start = len(self.shown)
         while start > 0 and self.shown[start - 1].message.role == "user":
             start -= 1
         return self.shown[start:]
 
     def recent_results(self, loops: int) -> list[PromptLine]:
-        """What was found in the last loops that found something."""
+        """Return the results of the last loops that had any, newest first."""
         results: list[PromptLine] = []
         found = False
         for line in reversed(self.shown):
@@ -100,7 +100,7 @@ class PromptLines:
         return results
 
     def exchanges(self) -> Iterator[list[PromptLine]]:
-        """The parts that stay or go as one: an answer with the results of its calls, or any other line."""
+        """Return the groups that stay together: an answer with the results of its calls, or a single line."""
         parts: list[list[PromptLine]] = []
         part_of: dict[str, list[PromptLine]] = {}
         for line in self.shown:
@@ -112,12 +112,12 @@ class PromptLines:
         return iter(parts)
 
     def pinned(self, request: str) -> list[PromptLine]:
-        """The user's request and their last message, which are never left out."""
+        """Return the user's request and their last message, which are never left out."""
         asked = [line for line in self.said if request and line.message.text.startswith(request)]
         return [*asked[-1:], *self.said[-1:]]
 
     async def _count(self, message: ChatMessage) -> int:
-        """Tokens of a message with its calls, thinking and pictures."""
+        """Count the tokens of a message with its calls, thoughts and pictures."""
         thoughts = (thought.text for thought in message.thoughts)
         calls = (part for call in message.calls for part in (call.name, call.arguments))
         text = "\n".join((message.text, *calls, *thoughts))

@@ -1,4 +1,4 @@
-"""What matters of a conversation whose older parts are left out, in the user's language (F3, F8)."""
+"""Summary of the parts of a conversation that were left out, in the user's language (F3, F8)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -13,13 +13,14 @@ _MET = 0.8
 _MOST_FILES = 40
 _SAID = 400
 _SHRINKS = ("decided", "said", "files")
-"""Where it is too long, the older half of these goes, one after the other; of files, the first are newest."""
+"""Parts that lose their older half, in this order, if the recap is too long. `files` has the newest first."""
 
 
 async def write_recap(
     state: AgentState, lines: PromptLines, counter: TokenCounter, most: int, *, forgotten: bool
 ) -> str:
-    """The recap in about `most` tokens; nothing if there is nothing to say and no word was forgotten."""
+    """Return a recap of about `most` tokens, or an empty text if it has no content and nothing was
+    forgotten."""
     parts = _parts(state, lines)
     text = _text(state, parts)
     for name in _SHRINKS:
@@ -49,7 +50,7 @@ def _parts(state: AgentState, lines: PromptLines) -> dict[str, Sequence[str]]:
 
 
 def _problems(request: Request | None) -> Iterable[str]:
-    """What failed and was not made good, and what the last verdict found missing."""
+    """Yield unresolved failures and the requirements that the last verdict found unmet."""
     if request is None:
         return
     last = {one.command: one for one in request.commands}
@@ -60,7 +61,7 @@ def _problems(request: Request | None) -> Iterable[str]:
 
 
 def _text(state: AgentState, parts: dict[str, Sequence[str]]) -> str:
-    """The template's first line, and those whose slot has something in it."""
+    """Return the template's first line and the lines whose slots have values."""
     japanese = is_japanese(state.request.text if state.request else "".join(state.said[-1:]))
     first, *rest = template("recap_ja" if japanese else "recap").splitlines()
     filled = [first]

@@ -1,9 +1,8 @@
-"""What is left out of a conversation that has grown too long, and in which order (F3).
+"""Trimming of a conversation that has grown too long (F3).
 
-Results go first: those that a newer look at the same thing has replaced, then the largest and oldest. Words
-follow. A large step is taken at once, so that the beginning of the prompts to come stays the same for long.
-What the user asked never goes, nor the results of the last two loops, nor what the request changed, as far as
-the window can hold it.
+Results are left out first: outdated ones, then the largest and oldest. Messages follow. Each trim removes a
+lot, so that the beginning of later prompts stays the same for a long time. The user's request, the results of
+the last two loops and the request's own changes stay, as far as the window can hold them.
 """
 
 from collections.abc import Collection, Sequence
@@ -15,13 +14,13 @@ from duckflow.domain.text import head_and_tail
 from duckflow.prompts.conversation.lines import PromptLine, PromptLines
 
 KEPT_LOOPS = 2
-"""Loops whose results never go."""
+"""Number of recent loops whose results are always kept."""
 
 _SHORT = 40
-"""Tokens up to which evidence stays as it is: a word in its place would hardly be shorter."""
+"""Results up to this many tokens stay as they are, because a stub would hardly be shorter."""
 
 _WORTH = 8
-"""A step has to win one in so many tokens of the room: small steps would change every prompt's beginning."""
+"""A trim must free an eighth of the room, because each one changes the beginning of every later prompt."""
 
 _FEW_LETTERS = 200
 _TRIES = 4
@@ -31,30 +30,30 @@ NO_ROOM = "left out, for all that was found at once does not fit: look again, at
 
 
 class Room(NamedTuple):
-    """Tokens that a conversation may take: past `most` it is trimmed; it never takes more than `limit`."""
+    """Tokens that a conversation may take: it is trimmed beyond `most`, and never exceeds `limit`."""
 
     most: int
     limit: int
 
 
 class Untouchable(Frozen):
-    """What a trim leaves as it is, by the places of its entries."""
+    """Transcript indexes of the entries that a trim must keep."""
 
     recent: frozenset[int] = frozenset()
     """Results of the last loops."""
     changed: frozenset[int] = frozenset()
-    """What the request changed."""
+    """Results that show what the request changed."""
     words: frozenset[int] = frozenset()
-    """What was said since the last answer, the request, and the user's last message."""
+    """Messages since the last answer, the request, and the user's last message."""
 
     @property
     def all(self) -> frozenset[int]:
-        """All of it."""
+        """All entries that must be kept."""
         return self.recent | self.changed | self.words
 
 
 def untouchable(lines: PromptLines, state: AgentState) -> Untouchable:
-    """What may not go now."""
+    """Return the entries that must be kept now."""
     request = state.request.text if state.request else ""
     pinned = lines.pinned(request)
     begun = pinned[0].at if request and pinned else 0
@@ -71,14 +70,14 @@ def untouchable(lines: PromptLines, state: AgentState) -> Untouchable:
 
 
 def _shows_change(entry: TranscriptEntry, at: int, begun: int, state: AgentState) -> bool:
-    """Whether a result tells of a change of this request, or shows a file as it is after one."""
+    """Return True if a result reports a change by this request, or shows a file after such a change."""
     if not state.request or at < begun or entry.path not in state.request.changed or entry.stale:
         return False
     return entry.supports == "change" or entry.digest is not None
 
 
 def droppable(lines: PromptLines, state: AgentState, keep: Untouchable) -> list[PromptLine]:
-    """The results that may go, in the order in which they do."""
+    """Return the results that may be left out, in the order of removal."""
     transcript, count = state.transcript, len(lines.shown)
     kept = keep.all
     old: list[PromptLine] = []
@@ -94,7 +93,7 @@ def droppable(lines: PromptLines, state: AgentState, keep: Untouchable) -> list[
 
 
 def worth_a_step(lines: PromptLines, going: Collection[PromptLine], keep: Untouchable, room: Room) -> bool:
-    """Whether a trim is due: there is too much, and enough of it may go, or it has to."""
+    """Return True if a trim is due: the hard limit is exceeded, or it is too long and enough can go."""
     if lines.tokens > room.limit:
         return True
     wins = sum(line.tokens for line in going)
@@ -107,7 +106,7 @@ def worth_a_step(lines: PromptLines, going: Collection[PromptLine], keep: Untouc
 async def trim(
     lines: PromptLines, state: AgentState, going: Sequence[PromptLine], keep: Untouchable, room: Room
 ) -> None:
-    """Leave out a large part: results down to half of the room, and words where they alone are too much."""
+    """Leave out outdated results, then others down to half of the room, then messages if they exceed half."""
     for line in going:
         entry = state.transcript[line.at]
         if entry.stale or lines.tokens > room.most // 2:
@@ -122,7 +121,7 @@ async def trim(
 async def _leave_out(
     lines: PromptLines, line: PromptLine, entry: TranscriptEntry, reason: str = LEFT_OUT
 ) -> None:
-    """A word stays in its place, so that each call keeps its result and each answer its question."""
+    """Replace a result by a stub, so that each call keeps its result and each answer its question."""
     if line.tokens > _SHORT or entry.stale:
         await lines.replace(line, _stub(entry, reason), "stub")
 
@@ -133,7 +132,7 @@ def _stub(entry: TranscriptEntry, reason: str) -> str:
 
 
 async def _make_room(lines: PromptLines, state: AgentState, keep: Untouchable, goal: int) -> None:
-    """Leave out, oldest first, even what should stay, but for the last loops and what the user asked."""
+    """Leave out even entries that should stay, oldest first, except recent results and the user's words."""
     _forget(lines, keep, lines.tokens - goal)
     for line in lines.found():
         if line.at not in keep.recent and lines.tokens > goal:
@@ -141,7 +140,7 @@ async def _make_room(lines: PromptLines, state: AgentState, keep: Untouchable, g
 
 
 def _forget(lines: PromptLines, keep: Untouchable, over: int) -> None:
-    """Drop the oldest parts of the conversation, each whole, until `over` tokens less are left."""
+    """Remove the oldest exchanges, each as a whole, until `over` tokens are freed."""
     gone: list[PromptLine] = []
     kept = keep.all
     for part in lines.exchanges():
@@ -154,7 +153,7 @@ def _forget(lines: PromptLines, keep: Untouchable, over: int) -> None:
 
 
 async def shorten(lines: PromptLines, state: AgentState, keep: Untouchable, most: int) -> None:
-    """Where the results of the last loops alone are too much, the oldest of them go, and the last is cut."""
+    """If the results of the last loops alone are too long, leave out the oldest of them and cut the last."""
     recent = [line for line in lines.found() if line.at in keep.recent]
     for line in recent[:-1]:
         if lines.tokens > most:
