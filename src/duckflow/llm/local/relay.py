@@ -9,7 +9,7 @@ from duckflow.llm.streams import MAX_ANSWER_BYTES
 
 
 async def _show_nothing(prompt: str) -> None:
-    """Where nobody looks there is nothing to show."""
+    """Without a person, a prompt is shown nowhere."""
 
 
 async def _nobody_answers() -> str:
@@ -17,7 +17,7 @@ async def _nobody_answers() -> str:
 
 
 class Relay(NamedTuple):
-    """The two ways between the model and the person; as they are here, nobody is there to answer."""
+    """The two ways between the model and the person; the defaults refuse, where no person can be asked."""
 
     show: Callable[[str], Awaitable[None]] = _show_nothing
     read: Callable[[], Awaitable[str]] = _nobody_answers
