@@ -5,7 +5,7 @@ user did not see, and of two answers the first counts.
 """
 
 import hashlib
-from typing import Annotated, Literal, NamedTuple, TypeGuard, get_args
+from typing import Annotated, Literal, NamedTuple, TypeGuard
 
 from pydantic import Field
 
@@ -80,10 +80,8 @@ class SetEffort(Frozen):
     effort: EffortChoice
 
 
-ClientCommand = Annotated[
-    SayMessage | AnswerShown | ChooseShown | CancelWork | UndoWork | RewindWork | SetMode | SetEffort,
-    Field(discriminator="kind"),
-]
+_Sendable = SayMessage | AnswerShown | ChooseShown | CancelWork | UndoWork | RewindWork | SetMode | SetEffort
+ClientCommand = Annotated[_Sendable, Field(discriminator="kind")]
 """Commands that other processes and pages may send."""
 
 
@@ -144,25 +142,8 @@ class ForgetMemories(Frozen):
     numbers: tuple[int, ...]
 
 
-SessionCommand = (
-    SayMessage
-    | AnswerShown
-    | ChooseShown
-    | CancelWork
-    | UndoWork
-    | RewindWork
-    | SetMode
-    | SetEffort
-    | AnswerInWords
-    | DeclineAndStop
-    | ContinueWork
-    | AskAboutUnknown
-    | RunShellCommand
-    | StopBackground
-    | RateRequest
-    | SetModel
-    | ForkSession
-    | ForgetMemories
+SessionCommand = (_Sendable | AnswerInWords | DeclineAndStop | ContinueWork | AskAboutUnknown) | (
+    RunShellCommand | StopBackground | RateRequest | SetModel | ForkSession | ForgetMemories
 )
 """Commands of a client in the process that has the session open."""
 
@@ -182,7 +163,7 @@ class SessionResult(NamedTuple):
 
 def is_sendable(command: SessionCommand) -> TypeGuard[ClientCommand]:
     """True if other processes may send it."""
-    return isinstance(command, get_args(get_args(ClientCommand)[0]))
+    return isinstance(command, _Sendable)
 
 
 def hash_of(question: Approval | Consultation) -> str:

@@ -71,7 +71,7 @@ class SessionHost:
         self._stirred = asyncio.Event()
         self._leaving = False
         app.session.subscribe(self._note)
-        self._look_into_inbox()
+        self._keep(self._serve_inbox())
 
     @classmethod
     async def open(cls, opening: Opening, *subscribers: UpdateSubscriber, driven: bool = False) -> Self:
@@ -338,8 +338,17 @@ class SessionHost:
         self._behind.add(task)
         task.add_done_callback(self._behind.discard)
 
-    def _look_into_inbox(self) -> None:
-        self._keep(InboxPoller(self, self.app.log.database, self.session_id).poll())
+    async def _serve_inbox(self) -> None:
+        """Settle each command of another process that need not wait, then carry it out.
+
+        In this order a command may be lost in a crash, but is never carried out twice.
+        """
+        poller = InboxPoller(self.app.log.database, self.session_id)
+        async for waiting in poller.arrivals():
+            for number, command in waiting:
+                standing = self.standing(command, guest=True)
+                if standing is not None and poller.settle(number, standing) and not standing:
+                    self.send(command, guest=True)
 
 
 async def _begin_and_stop(work: Coroutine[Any, Any, object]) -> None:

@@ -5,63 +5,44 @@ The process that has the session open looks there several times a second, which 
 """
 
 import asyncio
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from typing import Protocol
 
 from duckflow.domain.commands import ClientCommand
 from duckflow.domain.errors import UserError
-from duckflow.store.command_inbox import CommandInbox
+from duckflow.store.command_inbox import CommandInbox, WaitingCommand
 from duckflow.store.database.database import Database
 
 _LOOK_S = 0.15
 
 
-class CommandTaker(Protocol):
-    """The host, as its inbox sees it."""
-
-    def standing(self, command: ClientCommand, *, guest: bool) -> str | None:
-        """Empty if the command can begin now, else the objection to it, or None while it must wait."""
-        ...
-
-    def send(self, command: ClientCommand, *, guest: bool) -> object:
-        """Carry it out."""
-        ...
-
-
 class InboxPoller:
-    """Hands the commands in a session's inbox to its host."""
+    """Looks into a session's inbox for the process that has it open."""
 
-    def __init__(self, host: CommandTaker, database: Database, session_id: str) -> None:
-        self._host = host
+    def __init__(self, database: Database, session_id: str) -> None:
         self._database = database
         self._inbox = CommandInbox(database)
         self._session_id = session_id
         self._seen = -1
 
-    async def poll(self) -> None:
-        """Look until cancelled."""
-        waiting = False
+    async def arrivals(self) -> AsyncIterator[Sequence[WaitingCommand]]:
+        """Everything that waits, after each look that may have found something new."""
+        waiting: Sequence[WaitingCommand] = ()
         while True:
             with suppress(UserError):  # the database is busy or away: the work itself says so
                 version = self._database.version()
                 if waiting or version != self._seen:
-                    waiting = self._hand_over()
+                    waiting = self._inbox.waiting(self._session_id)
                     self._seen = version
+            if waiting:
+                yield waiting
             await asyncio.sleep(_LOOK_S)
 
-    def _hand_over(self) -> bool:
-        """Settle each command that need not wait, then have it carried out; True if one is left.
-
-        In this order a command may be lost in a crash, but is never carried out twice.
-        """
-        left = False
-        for number, command in self._inbox.waiting(self._session_id):
-            standing = self._host.standing(command, guest=True)
-            if standing is None:
-                left = True
-            elif self._inbox.settle(number, standing) and not standing:
-                self._host.send(command, guest=True)
-        return left
+    def settle(self, number: int, objection: str) -> bool:
+        """Record that a command was taken, or the objection to it; False if that has happened before."""
+        with suppress(UserError):
+            return self._inbox.settle(number, objection)
+        return False
 
 
 async def leave_command(inbox: CommandInbox, session_id: str, command: ClientCommand) -> str:
