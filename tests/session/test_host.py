@@ -1,15 +1,15 @@
 """M7: one session, one actor: every command is taken or refused, then carried out, whoever sends it."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from duckflow.app.opening import Opening
-from duckflow.app.places import holder_of
+from duckflow.app.places import holder_of, open_log
 from duckflow.config.loading import load
 from duckflow.domain.commands import (
     AnswerShown,
@@ -42,7 +42,7 @@ YES = AnswerApproval(yes=True)
 @asynccontextmanager
 async def opened(
     folder: Path, *answers: str | dict[str, Any], driven: bool = False, mode: str = "ask"
-) -> AsyncIterator[tuple[SessionHost, UpdateQueue]]:
+) -> AsyncGenerator[tuple[SessionHost, UpdateQueue]]:
     script = write_script(folder.parent / "script.jsonl", answers)
     quiet = {"checks.after_edit": False, "checks.before_verdict": False}
     loaded = load(folder, trusted=False, flags={"llm.model": f"scripted:{script}", "mode": mode, **quiet})
@@ -155,8 +155,22 @@ async def test_a_session_that_rests_gives_its_folder_back(folder: Path, tmp_path
         await host.until_idle()
         refused = await host.send(SayMessage(text="too late"))
         assert refused.objection
+        assert host.standing(SayMessage(text="from elsewhere"), guest=True) is None, "for the next owner"
         assert holder_of(str(folder)) == host.session_id
     assert holder_of(str(folder)) is None
+
+
+async def test_a_message_that_waited_for_an_answer_is_left_for_the_next_owner(folder: Path):
+    async with opened(folder, WRITE) as (host, _):
+        inbox = inbox_of(host)
+        await host.send(SayMessage(text="Write a.txt"))
+        host.send(SayMessage(text="And this"), guest=True)
+        assert host.leave()
+        assert not inbox.sessions()
+        session = host.session_id
+    with closing(open_log()) as log:
+        waiting = CommandInbox(log.database).waiting(session)
+    assert [one.command for one in waiting] == [SayMessage(text="And this")]
 
 
 async def test_a_local_client_lists_what_can_be_suggested(folder: Path):

@@ -28,6 +28,7 @@ from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.loops.undo.rewind import Rewind, fork
 from duckflow.session.channel import Broadcast, Receipt, UpdateSubscriber
 from duckflow.session.inbox import InboxPoller
+from duckflow.store.command_inbox import CommandInbox
 from duckflow.store.memory import Memories
 from duckflow.ui.commands.table import find_custom, read_prompt
 
@@ -69,7 +70,8 @@ class SessionHost:
         self._behind: set[asyncio.Task[None]] = set()
         self._reported = False
         self._stirred = asyncio.Event()
-        self._leaving = False
+        self.leaving = False
+        """True once nothing more is taken."""
         app.session.subscribe(self._note)
         self._keep(self._serve_inbox())
 
@@ -108,7 +110,7 @@ class SessionHost:
         """Carry out a command, now or in its turn. Errors of a guest's command are recorded for all."""
         receipt = Receipt(command, guest=guest)
         objection = self.standing(command, guest=guest)
-        if objection or self._leaving:
+        if objection or self.leaving:
             receipt.end(SessionResult(objection=objection or "clients.nothing_runs"))
         elif self._acts_at_once(command):
             receipt.end(self._act(command))
@@ -122,6 +124,8 @@ class SessionHost:
         state = self.state
         asked = state.approval is not None or state.consultation is not None
         match command:
+            case _ if self.leaving:
+                return None
             case commands.CancelWork():
                 return "" if self.busy else "clients.nothing_runs"
             case commands.SayMessage() | commands.UndoWork() | commands.RewindWork() if (
@@ -145,7 +149,7 @@ class SessionHost:
 
     async def until_idle(self) -> None:
         """Come back when nothing was to be done for a while, or `leave` was called."""
-        while not self._leaving:
+        while not self.leaving:
             state = self.state
             asked = state.approval is not None or state.consultation is not None
             self._stirred.clear()
@@ -157,9 +161,10 @@ class SessionHost:
 
     def leave(self) -> bool:
         """Take nothing more, so that the folder can be used otherwise; False if something is being done."""
-        if self.busy or self._waiting or self.state.background_runs:
+        own = any(not receipt.guest for receipt in self._waiting)
+        if self.busy or own or self.state.background_runs:
             return False
-        self._leaving = True
+        self.leaving = True
         self._stirred.set()
         return True
 
@@ -171,11 +176,15 @@ class SessionHost:
 
     async def aclose(self) -> None:
         """Stop everything and give all back; what happened is stored, and can be gone on with."""
-        self._leaving = True
+        self.leaving = True
         for task in self._behind:
             task.cancel()
         await asyncio.gather(*self._behind, return_exceptions=True)
         for receipt in self._waiting:
+            if receipt.guest and commands.is_sendable(receipt.command):
+                CommandInbox(self.app.log.database).put(
+                    self.session_id, receipt.command
+                )  # for the next owner
             receipt.end(SessionResult(outcome="interrupted"))
         self._waiting.clear()
         await self.stop()
@@ -191,7 +200,7 @@ class SessionHost:
     def _advance(self) -> None:
         """Begin the next command if there is one that can begin."""
         self._stirred.set()
-        if self._work is not None or self._leaving:
+        if self._work is not None or self.leaving:
             return
         receipt = self._next()
         if receipt is None:

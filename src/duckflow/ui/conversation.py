@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from typing import Any
 
 from duckflow.domain import commands
 from duckflow.domain.commands import SessionCommand, hash_of
@@ -59,15 +60,15 @@ class Conversation:
 
     async def run(self, updates: AsyncIterator[SessionUpdate]) -> str | None:
         """Talk until the user leaves; the session to go on with, if there is one."""
-        talking = asyncio.ensure_future(self._talk())
-        left = asyncio.ensure_future(self._keyboard.left.wait())
-        behind = [asyncio.ensure_future(self._follow(updates)), asyncio.ensure_future(self._tick())]
-        await asyncio.wait({talking, left, self._exit.taken, *behind}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (left, talking, *behind):
-            if task.done():
-                task.result()
+        parts = (self._talk(), self._keyboard.left.wait(), self._follow(updates), self._tick())
+        tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(one) for one in parts]
+        await asyncio.wait({*tasks, self._exit.taken}, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(talking, *behind, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for task in tasks:
+            if not task.cancelled():
+                task.result()
         return self._exit.taken.result() if self._exit.taken.done() else None
 
     async def _follow(self, updates: AsyncIterator[SessionUpdate]) -> None:

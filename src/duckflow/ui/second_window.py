@@ -25,6 +25,7 @@ from duckflow.ui.views.live.activity import prompt_view
 
 _HERE = ("status", "goal", "plan", "tasks", "cost", "expand", "mode", "effort", "undo", "rewind", "quit")
 """Commands that make sense in a second window."""
+_TICK_S = 0.25
 
 
 class SecondWindow(Listener):
@@ -48,7 +49,7 @@ class SecondWindow(Listener):
         """Until the user leaves, or no process has the session open."""
         draw = prompt_view(self._client, self._screen.activity, self._keyboard)
         self._frontend.attach(draw, self._client)
-        parts = (self._follow(), self._read(), self._keyboard.left.wait())
+        parts = (self._follow(), self._read(), self._keyboard.left.wait(), self._tick())
         tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(one) for one in parts]
         try:
             ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -66,6 +67,13 @@ class SecondWindow(Listener):
             self._screen(update)
             self._keyboard.refresh()
         self._writer.line(text("attach.left", session=self._client.state.session_id), "yellow")
+
+    async def _tick(self) -> None:
+        """Draw a sign of life now and then."""
+        while True:
+            await asyncio.sleep(_TICK_S)
+            if self._client.busy:
+                self._keyboard.refresh()
 
     async def _read(self) -> None:
         """Send what is typed. Without a terminal the end of input is not the end: there is more to see."""

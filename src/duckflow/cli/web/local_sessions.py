@@ -121,6 +121,8 @@ class LocalSessions:
             objection = await asyncio.to_thread(self.fleet.send, run, command)
             return text(objection) if objection else ""
         found = self._show(session_id)
+        if (ending := self._open.get(session_id)) is not None and ending.host.leaving:
+            await asyncio.wait([ending.serving])
         if (opened := self._open.get(session_id)) is None and holder_of(found.workspace) == session_id:
             sent = asyncio.ensure_future(leave_command(self._inbox, session_id, command))
         elif opened is None and isinstance(command, CancelWork):
