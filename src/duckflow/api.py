@@ -9,37 +9,57 @@
 `duckflow run` and `duckflow acp` are built on this.
 """
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from duckflow.app.app import App
-from duckflow.app.opening import open_app
+from duckflow.app.opening import Opening
 from duckflow.app.places import forget_files, open_log
-from duckflow.app.work import Update, Work, Working
 from duckflow.config.loading import LoadedSettings, load
-from duckflow.domain import commands
+from duckflow.domain.commands import (
+    AnswerInWords,
+    AnswerShown,
+    CancelWork,
+    ChooseShown,
+    ContinueWork,
+    ForkSession,
+    RewindPart,
+    RewindWork,
+    SayMessage,
+    SessionCommand,
+    SetEffort,
+    SetMode,
+    SetModel,
+    StopBackground,
+    UndoWork,
+    hash_of,
+)
 from duckflow.domain.errors import UsageError
-from duckflow.domain.events import EffortChanged, ModeChanged, Recorded
+from duckflow.domain.events import Recorded
 from duckflow.domain.files.changes import UndoReport
+from duckflow.domain.live_updates import LiveUpdate
 from duckflow.domain.model import EffortChoice
 from duckflow.domain.modes import Mode
 from duckflow.domain.questions.approval import AnswerApproval, Approval
 from duckflow.domain.questions.consultation import ChooseWay, Consultation
 from duckflow.domain.reduce.rewind import present
+from duckflow.domain.session_client import PastMessage, SessionUpdate, StatusChanged, find_message
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.outcomes import RequestOutcome
-from duckflow.llm.local.relay import Relay
-from duckflow.loops.undo.rewind import PastMessage, Rewind, fork
+from duckflow.session.channel import UpdateQueue
+from duckflow.session.host import SessionHost
+from duckflow.session.local import LocalSession
 from duckflow.store.sessions import Sessions, SessionSummary
 from duckflow.tools.files.unsaved import Unsaved
-from duckflow.ui.commands.table import find_custom, read_prompt
 
 Question = Approval | Consultation
 Answer = AnswerApproval | ChooseWay | str
 """Words are read as in the conversation, in English and Japanese; what is no clear answer is asked again."""
+
+Update = Recorded | LiveUpdate
+"""An event with its number and time, or a live update."""
 
 Listener = Callable[[Update], None]
 
@@ -77,6 +97,58 @@ def delete_session(wanted: str) -> SessionSummary:
     return gone
 
 
+class Work:
+    """The work on a message: iterate over its updates, or await its outcome. It runs in any case."""
+
+    def __init__(
+        self,
+        host: SessionHost,
+        command: SessionCommand,
+        updates: UpdateQueue,
+        more: Callable[[], SessionCommand | None],
+    ) -> None:
+        self._host = host
+        self._updates = updates
+        self._more = more
+        self._receipt = host.send(command)
+        self.outcome: RequestOutcome | None = None
+        """The way it ended; None before that."""
+        self.over = False
+        """True once all of it was seen."""
+
+    def __aiter__(self) -> Self:
+        """Its updates, to the end."""
+        return self
+
+    async def __anext__(self) -> Update:
+        """The next update."""
+        while not self.over:
+            for update in self._updates.pending():
+                if not isinstance(update, StatusChanged):
+                    return update
+            if self._host.busy or not self._receipt.done.done():
+                await self._updates.arrival()
+                continue
+            result = self._receipt.done.result()
+            self.outcome = self._host.outcome if result.objection else result.outcome
+            following = self._more()
+            if following is None:
+                self.over = True
+            else:
+                self._receipt = self._host.send(following)
+        raise StopAsyncIteration
+
+    def __await__(self) -> Generator[Any, None, RequestOutcome]:
+        """Let it end, whatever there is to see."""
+        return self._drain().__await__()
+
+    async def _drain(self) -> RequestOutcome:
+        async for _ in self:
+            pass
+        assert self.outcome is not None
+        return self.outcome
+
+
 class OpenSession:
     """A session in a folder, which programs know as `duckflow.Session`.
 
@@ -104,14 +176,10 @@ class OpenSession:
         self._model, self._mode, self._verify = model, mode, verify
         self._settings, self._trust, self._attended = settings, trust, attended
         self._unsaved = unsaved
+        self._updates = UpdateQueue()
         self._listeners: list[Listener] = []
-        self._unseen: list[Update] = []
-        self._app: App | None = None
+        self._host: SessionHost | None = None
         self._given: tuple[Question, Answer] | None = None
-        self.answered_elsewhere = asyncio.Event()
-        """Set while the answer another window gave is not taken yet; one's own comes too late then."""
-        self._work: Work | None = None
-        self._serving: asyncio.Future[None] | None = None
 
     async def __aenter__(self) -> Self:
         """Open it."""
@@ -127,37 +195,41 @@ class OpenSession:
         earlier = find_session(self._resume) if self._resume else None
         folder = Path(self._folder or (earlier.workspace if earlier else ""))
         loaded = self._loaded(folder)
-        relay = Relay() if self._attended else None
-        app = await open_app(
+        opening = Opening(
             loaded,
             folder,
             earlier.id if earlier else None,
-            relay,
-            self._show,
+            attended=self._attended,
             keeps_mode=self._mode is None,
             model_first=True,
             unsaved=self._unsaved,
             verify=self._verify,
         )
-        self._app = app
-        self._serving = asyncio.ensure_future(app.clients.serve(self._receive))
+        self._host = await SessionHost.open(opening, self._show, driven=True)
+        self._client = LocalSession(self._host, loaded)
 
     async def close(self) -> None:
         """Stop what runs and give everything back; what happened is stored, and can be gone on with."""
-        if self._serving is not None:
-            self._serving.cancel()
-        if self._work is not None:
-            await self._work.stop()
-        app, self._app = self._app, None
-        if app is not None:
-            await app.aclose()
+        host, self._host = self._host, None
+        if host is not None:
+            await host.aclose()
+
+    @property
+    def host(self) -> SessionHost:
+        """The actor that carries out what this session is asked for."""
+        if self._host is None:
+            raise UsageError("session.not_open")
+        return self._host
+
+    @property
+    def client(self) -> LocalSession:
+        """The session as the interfaces of this program see it."""
+        return self._client
 
     @property
     def app(self) -> App:
         """The parts of the engine, for those who need more than this."""
-        if self._app is None:
-            raise UsageError("session.not_open")
-        return self._app
+        return self.host.app
 
     @property
     def id(self) -> str:
@@ -183,14 +255,13 @@ class OpenSession:
 
         Commands of the user's own (`/review a.py`) and prompts of MCP servers stand for what they say.
         """
-        app = self.app
-        return self._begin(lambda: _say(app, request))
+        return self._begin(SayMessage(text=request))
 
     def go_on(self) -> Work:
         """Go on with what is open: take the answer that was given, ask again, or work on."""
         if self._given is None and self.question is None and self.state.request is None:
             raise UsageError("run.nothing_open", session=self.id)
-        return self._begin(self._continue)
+        return self._begin(self._answer() or ContinueWork())
 
     def answer(self, question: Question, answer: Answer) -> None:
         """Answer exactly what was shown; UsageError if that is not what is asked any more.
@@ -204,23 +275,21 @@ class OpenSession:
     def cancel(self) -> None:
         """Stop the request that runs, in the background too; the session stays open."""
         self._given = None
-        self.answered_elsewhere.clear()
-        if self._app is not None:
-            self._app.tasks.cancel()
-        if self._work is not None:
-            self._work.cancel()
+        if self._host is not None:
+            waits = not self._host.busy and self.state.background_runs
+            self._host.send(StopBackground() if waits else CancelWork())
 
     def set_mode(self, mode: Mode) -> None:
         """Ask more, or less, from now on."""
-        self.app.session.record(ModeChanged(mode=mode))
+        self.host.send(SetMode(mode=mode))
 
     async def set_model(self, name: str) -> None:
         """Think with another model from now on."""
-        await self.app.model.change(name)
+        await self.host.send(SetModel(name=name))
 
     def set_effort(self, effort: EffortChoice) -> None:
         """Let models think more, or less, from now on."""
-        self.app.session.record(EffortChanged(effort=effort))
+        self.host.send(SetEffort(effort=effort))
 
     def events(self) -> Sequence[Recorded]:
         """All that happened, from the first event; not what was gone back behind."""
@@ -228,54 +297,28 @@ class OpenSession:
 
     async def diff(self, *, session: bool = False) -> str:
         """What changed since the last request began, or the session."""
-        return await self.app.undoing.diff(session=session)
+        return await self.client.diff(session=session)
 
     async def undo(self, actions: int | Literal["all", "redo"] = 1) -> UndoReport:
         """Take back so many actions, "all" of the last request, or ("redo") what was taken back last."""
-        undoing = self.app.undoing
-        if actions == "redo":
-            return await undoing.redo()
-        return await (undoing.undo_request() if actions == "all" else undoing.undo(actions))
+        done = await self.host.send(UndoWork(wanted=str(actions)))
+        return done.report or UndoReport()
 
     def messages(self) -> Sequence[PastMessage]:
         """What was said, oldest first: to go back to."""
-        return self._rewind().messages()
+        return self.client.messages()
 
     async def rewind(self, number: int, *, conversation: bool = True, files: bool = True) -> UndoReport:
         """Go back to before a message, with the conversation, the files, or both."""
-        return await self._rewind().back_to(number, conversation=conversation, files=files)
+        before = find_message(self.messages(), number).seq
+        part: RewindPart = "both" if conversation and files else "files" if files else "conversation"
+        done = await self.host.send(RewindWork(before=before, part=part))
+        return done.report or UndoReport()
 
     def fork(self, number: int | None = None) -> str:
         """The id of a new session that begins as this one is now, or was before a message."""
-        return fork(self.app.log, self.id, number)
-
-    def _rewind(self) -> Rewind:
-        return Rewind(self.app.session, self.app.log, self.app.undoing)
-
-    def _receive(self, command: commands.ClientCommand) -> Callable[[], None] | str | None:
-        """Other windows may stop the work, change the mode, and answer while somebody is asked here; the
-        rest waits for its next owner."""
-        match command:
-            case commands.CancelWork():
-                busy = self._work is not None and self._work.busy
-                return self.cancel if busy else "clients.nothing_runs"
-            case commands.SetMode(mode=mode):
-                return lambda: self.set_mode(mode)
-            case commands.SetEffort(effort=effort):
-                return lambda: self.set_effort(effort)
-            case commands.AnswerShown() | commands.ChooseShown():
-                objection = "clients.stale" if self._given else commands.objection_to(command, self.state)
-                if objection is not None or self._work is None or self._work.over:
-                    return objection
-                answer = command.answer if isinstance(command, commands.AnswerShown) else command.way
-                return lambda: self._take_answer(answer)
-            case _:
-                return None
-
-    def _take_answer(self, answer: Answer) -> None:
-        if self.question is not None:
-            self.answer(self.question, answer)
-            self.answered_elsewhere.set()
+        before = None if number is None else find_message(self.messages(), number).seq
+        return self.host.send(ForkSession(before=before)).done.result().session_id
 
     def _loaded(self, folder: Path) -> LoadedSettings:
         if isinstance(self._settings, LoadedSettings):
@@ -283,49 +326,29 @@ class OpenSession:
         flags = {**(self._settings or {}), "llm.model": self._model, "mode": self._mode}
         return load(folder, trusted=self._trust, flags=flags)
 
-    def _show(self, update: Update) -> None:
-        for listener in self._listeners:
-            listener(update)
-        if self._work is not None and not self._work.over:
-            self._work.take(update)
-        elif isinstance(update, Recorded):
-            self._unseen.append(update)
+    def _show(self, update: SessionUpdate) -> None:
+        self._updates(update)
+        if not isinstance(update, StatusChanged):
+            for listener in self._listeners:
+                listener(update)
 
-    def _begin(self, work: Callable[[], Working]) -> Work:
-        if self._work is not None and self._work.busy:
+    def _begin(self, command: SessionCommand) -> Work:
+        if self.host.busy:
             raise UsageError("session.busy")
-        self._work = Work(self._whole(work), self._next, self._unseen)
-        self._unseen = []
-        return self._work
+        earlier = [one for one in self._updates.pending() if isinstance(one, Recorded)]
+        for update in earlier:
+            self._updates(update)
+        return Work(self.host, command, self._updates, self._answer)
 
-    def _next(self) -> Working | None:
-        """What follows a part of the work: that which an answer started, if one was given meanwhile."""
-        return self._whole(self._continue) if self._given is not None else None
-
-    async def _whole(self, work: Callable[[], Working]) -> RequestOutcome:
-        """Work, and let the background end its list."""
-        return await self.app.chat.let_background_end(await work())
-
-    async def _continue(self) -> RequestOutcome:
-        (question, answer), self._given = self._given or (None, ""), None
-        self.answered_elsewhere.clear()
-        chat, unanswered = self.app.chat, self.question
-        if unanswered is None:
-            return await chat.go_on()
-        if question != unanswered:
-            return chat.remind()
-        if isinstance(answer, str):
-            return await chat.answer_in_words(answer)
-        if isinstance(unanswered, Approval):
-            return await chat.answer(answer) if isinstance(answer, AnswerApproval) else chat.remind()
-        return await chat.choose(answer) if isinstance(answer, ChooseWay) else chat.remind()
-
-
-async def _say(app: App, request: str) -> RequestOutcome:
-    """Say it, or what it stands for: a command of the user's own, a prompt of an MCP server."""
-    prompt = read_prompt(request)
-    if prompt is not None and app.mcp is not None:
-        await app.mcp.ready()
-        server, _, name = prompt.name.partition(".")
-        return await app.chat.say(await app.mcp.prompt(server, name, prompt.argument))
-    return await app.chat.say(find_custom(request, app.extensions.commands) or request)
+    def _answer(self) -> SessionCommand | None:
+        """The answer that was given, as a command."""
+        given, self._given = self._given, None
+        if given is None:
+            return None
+        question, answer = given
+        shown = hash_of(question)
+        if isinstance(answer, AnswerApproval):
+            return AnswerShown(shown=shown, answer=answer)
+        if isinstance(answer, ChooseWay):
+            return ChooseShown(shown=shown, way=answer)
+        return AnswerInWords(shown=shown, text=answer)

@@ -100,8 +100,9 @@ async def engine(folder: Path, *answers: str | dict[str, Any], mode: str = "edit
     settings = Settings.model_validate({"mode": mode, **parts, **given})
     choice = ModelChoice(name=name, reason_key="llm.chosen_by_setting")
     project = options.pop("project", None)
-    relay = options.pop("relay", None)
-    app = build(settings, choice, folder, options.pop("session", None), env, relay, project=project)
+    attended = options.pop("attended", False)
+    session = options.pop("session", None)
+    app = build(settings, choice, folder, session, env, attended=attended, project=project)
     watched = Watched(app)
     app.session.subscribe(watched)
     try:

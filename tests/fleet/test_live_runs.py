@@ -58,9 +58,9 @@ async def work(runs: LiveRuns, fleet: Fleet, run: str, steps: int = 100) -> str:
 async def abandon(runs: LiveRuns) -> None:
     """As if the process were killed: nothing of what it had in hand writes any more."""
     for live in list(runs.live.values()):
-        live.app.lock.release()
+        live.host.app.lock.release()
         live.run = live.run.model_copy(update={"epoch": -1})
-        live.app.log._run = live.run
+        live.host.app.log._run = live.run
         with contextlib.suppress(Exception):
             await live.close()
 

@@ -8,7 +8,6 @@ import pytest
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ActionFinished, ApprovalAnswered, ApprovalRequested, ErrorReported
 from duckflow.domain.questions.approval import AnswerApproval, ApprovalScope
-from duckflow.llm.local.relay import Relay
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.safety.sandbox.view.levels import Sandbox
 from fakes.engine import action, decision, engine
@@ -252,7 +251,7 @@ async def test_A5_a_decision_that_doubts_itself_hands_nothing_to_the_background_
     tasks = [{"operation": "file_ops.write_file", "args": {"path": "a.txt", "content": "x\n"}}]
     hand_over = {"operation": "task_loop.run", "args": {"task_list": tasks}}
     doubts = decision("", hand_over, constraint_check="no: the user wanted no files", next_step="defer")
-    async with engine(folder, doubts, doubts, decision("ok"), mode="edits", relay=Relay()) as duck:
+    async with engine(folder, doubts, doubts, decision("ok"), mode="edits", attended=True) as duck:
         assert await duck.app.chat.say("go") == "awaiting_approval"
         assert duck.state.approval.because == "objection"
         assert json.loads(duck.state.approval.difference)["task_list"] == tasks

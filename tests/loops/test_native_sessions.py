@@ -7,7 +7,6 @@ from typing import Any
 from duckflow.domain.events import ActionFinished, DecisionMade, RequirementsFound
 from duckflow.domain.events import Reply as ReplyEvent
 from duckflow.domain.questions.approval import AnswerApproval
-from duckflow.llm.local.relay import Relay
 from duckflow.loops.undo.rewind import fork
 from fakes.engine import CONTENT, decision, engine
 from fakes.model_server import Answer, Fault, ModelServer, Reply
@@ -65,7 +64,7 @@ async def test_A8_a_session_with_parallel_calls_a_refusal_an_approval_a_resume_a
     folder = tmp_path / model.partition(":")[0]
     folder.mkdir()
     (folder / "a.txt").write_text("one\ntwo\nthree\n")
-    options: dict[str, Any] = {"model": model, "mode": "ask", "relay": Relay()}
+    options: dict[str, Any] = {"model": model, "mode": "ask", "attended": True}
     with StrictServer(Player()) as server:
         async with engine(folder, server=server, **options) as duck:
             chat = duck.app.chat
@@ -186,7 +185,7 @@ async def test_A8_a_reply_that_was_held_back_waits_for_the_users_answer(tmp_path
         ),
         Answer("Then there is no y.txt."),
     ]
-    options: dict[str, Any] = {"model": MODELS[0], "mode": "ask", "relay": Relay()}
+    options: dict[str, Any] = {"model": MODELS[0], "mode": "ask", "attended": True}
     with StrictServer(_turns(turns)) as server:
         async with engine(tmp_path, server=server, **options) as duck:
             assert await duck.app.chat.say("Make x.txt") == "awaiting_approval"

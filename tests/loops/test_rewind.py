@@ -1,6 +1,7 @@
 """L8: back to an earlier message with the conversation, the files or both; on from there in a new session."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -12,8 +13,9 @@ from duckflow.cli.main import app
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import Reply, Rewound, UserMessage
 from duckflow.domain.reduce.rewind import present
+from duckflow.domain.session_client import PastMessage, find_message
 from duckflow.loops.session import Session
-from duckflow.loops.undo.rewind import Rewind, fork
+from duckflow.loops.undo.rewind import Rewind, fork, past_messages
 from fakes.engine import Watched, action, decision, engine
 from fakes.rows import every_row
 
@@ -32,6 +34,14 @@ async def worked(duck: Watched) -> None:
 
 def rewind(duck: Watched) -> Rewind:
     return Rewind(duck.app.session, duck.app.log, duck.app.undoing)
+
+
+def messages(duck: Watched) -> Sequence[PastMessage]:
+    return past_messages(duck.app.log.load(duck.state.session_id))
+
+
+def message(duck: Watched, number: int) -> int:
+    return find_message(messages(duck), number).seq
 
 
 def told(duck: Watched) -> str:
@@ -56,8 +66,8 @@ async def test_it_goes_back_with_what_was_asked_for(
         await worked(duck)
         before = duck.app.log.load(duck.state.session_id)
         spent = duck.state.usage
-        assert [one.text for one in rewind(duck).messages()] == ["Write one", "Write two", "What else?"]
-        await rewind(duck).back_to(2, conversation=conversation, files=files)
+        assert [one.text for one in messages(duck)] == ["Write one", "Write two", "What else?"]
+        await rewind(duck).back_to(message(duck, 2), conversation=conversation, files=files)
         assert (folder / "a.txt").read_text() == content
         assert ("Write two" in told(duck)) is knows
         assert "Write one" in told(duck)
@@ -73,17 +83,20 @@ async def test_after_going_back_the_work_goes_on_and_can_go_back_again(folder: P
     answers = (*ANSWERS, write("three"), decision("Other."), decision("At last."))
     async with engine(folder, *answers) as duck:
         await worked(duck)
-        await rewind(duck).back_to(2)
+        gone = message(duck, 2)
+        await rewind(duck).back_to(gone)
         assert await duck.app.chat.say("Write three") == "done"
         assert (folder / "a.txt").read_text() == "three"
-        assert [one.text for one in rewind(duck).messages()] == ["Write one", "Write three"]
-        await rewind(duck).back_to(1)
+        assert [one.text for one in messages(duck)] == ["Write one", "Write three"]
+        await rewind(duck).back_to(message(duck, 1))
         assert not (folder / "a.txt").exists()
         assert not told(duck)
         assert loaded(duck.state.session_id) == duck.state
         assert await duck.app.chat.say("Hello?") == "done"
         with pytest.raises(UsageError):
-            await rewind(duck).back_to(2)
+            message(duck, 2)
+        with pytest.raises(UsageError):
+            await rewind(duck).back_to(gone)
         assert len(duck.of(Rewound)) == 2
 
 
@@ -91,7 +104,7 @@ async def test_a_fork_goes_on_from_there_and_leaves_the_session_alone(folder: Pa
     async with engine(folder, *ANSWERS) as duck:
         await worked(duck)
         old, state = duck.state.session_id, duck.state
-        whole, early = fork(duck.app.log, old), fork(duck.app.log, old, 2)
+        whole, early = fork(duck.app.log, old), fork(duck.app.log, old, message(duck, 2))
         assert loaded(old) == state
     assert loaded(whole).transcript == state.transcript
     async with engine(folder, decision("Another way."), session=early) as duck:

@@ -272,7 +272,7 @@ async def test_J3_tests_of_the_project_that_can_not_start_say_nothing_of_the_wor
         python.chmod(0o755)
         turns = [write("a.py", f"x = '{said}', {n}\n") for n in range(3)]
         answers = [one for turn in turns for one in (turn, decision("Done."))]
-        async with engine(folder, *answers, relay=object()) as duck:
+        async with engine(folder, *answers, attended=True) as duck:
             assert await duck.app.chat.say("Create a.py") == outcome, said
             assert duck.of(VerifySet)[-1].command == (
                 ".venv/bin/python -m pytest -q" if kept is None else kept

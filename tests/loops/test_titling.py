@@ -2,15 +2,18 @@
 
 from pathlib import Path
 
-from duckflow.cli.chat.engine import ChatEngine
-from duckflow.config.loading import load
 from duckflow.domain.events import SessionTitled
+from duckflow.loops.thinking.title_writer import TitleWriter
 from duckflow.store.sessions import Sessions
-from fakes.engine import action, decision, engine
+from fakes.engine import Watched, action, decision, engine
 from fakes.model_server import ModelServer
 from fakes.plays import asked_for, play
 
 WRITE = decision("", action("write_file", path="a.py", content="x = 1\n"))
+
+
+def title(duck: Watched) -> TitleWriter:
+    return TitleWriter(duck.app.session, duck.app.advisor)
 
 
 async def test_L1_work_is_named_once_and_a_question_costs_nothing(folder: Path):
@@ -23,10 +26,10 @@ async def test_L1_work_is_named_once_and_a_question_costs_nothing(folder: Path):
     )
     with ModelServer(script) as server:
         async with engine(folder, server=server) as duck:
-            chat = ChatEngine(duck.app, load(folder))
+            naming = title(duck)
             for said in ("hi", "Create a.py", "bye"):
                 await duck.app.chat.say(said)
-                await chat.give_title()
+                await naming.give()
             assert [one.title for one in duck.of(SessionTitled)] == ["A file with a number"]
             shown = Sessions(duck.app.log.database).show(duck.state.session_id)
             assert shown.title == "A file with a number"
@@ -39,6 +42,6 @@ async def test_L1_without_a_title_the_first_request_stands_for_the_session(folde
     with ModelServer(play(WRITE, decision("There."), SessionTitle=["no title at all"] * 9)) as server:
         async with engine(folder, server=server) as duck:
             await duck.app.chat.say("Create a.py")
-            await ChatEngine(duck.app, load(folder)).give_title()
+            await title(duck).give()
             assert duck.of(SessionTitled) == []
             assert Sessions(duck.app.log.database).show(duck.state.session_id).title == "Create a.py"

@@ -20,7 +20,6 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.transitions import Status, Step
-from duckflow.llm.local.relay import Relay
 from fakes.engine import action, decision, engine
 from fakes.gate import Gate
 from fakes.rows import every_row
@@ -126,7 +125,7 @@ def doubtful(field: str = "goal_consistency") -> str:
 async def test_A5_a_doubt_goes_back_to_the_model_once_and_then_to_the_user(folder: Path, field: str):
     """Nothing that changes anything runs before; what only looks does."""
     answers = (doubtful(field), doubtful(field), decision("ok"))
-    async with engine(folder, *answers, mode="auto", relay=Relay()) as duck:
+    async with engine(folder, *answers, mode="auto", attended=True) as duck:
         assert await duck.app.chat.say("go") == "awaiting_approval"
         assert [one.operation for one in duck.of(ActionFinished)] == ["file_ops.list_files"] * 2
         assert any("You had a doubt: no: not what was asked" in one.text for one in duck.state.transcript)
@@ -138,7 +137,7 @@ async def test_A5_a_doubt_goes_back_to_the_model_once_and_then_to_the_user(folde
 
 async def test_A5_a_model_that_drops_its_doubt_goes_on_unasked(folder: Path):
     write = decision("", action("write_file", path="a.txt", content="x\n"))
-    async with engine(folder, doubtful(), write, decision("ok"), mode="auto", relay=Relay()) as duck:
+    async with engine(folder, doubtful(), write, decision("ok"), mode="auto", attended=True) as duck:
         assert await duck.app.chat.say("go") == "done"
     assert (folder / "a.txt").exists()
 

@@ -9,11 +9,13 @@ import pytest
 
 from duckflow.api import find_session
 from duckflow.app.places import open_log
-from duckflow.cli.chat.attach import OpenElsewhere, converse
+from duckflow.cli.chat.second_window import converse
+from duckflow.cli.secrets import redactor
 from duckflow.domain.commands import AnswerShown, SayMessage
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import SessionStarted
 from duckflow.domain.questions.approval import AnswerApproval
+from duckflow.session.remote import RemoteSession
 from duckflow.store.command_inbox import CommandInbox
 from duckflow.ui.frontend import Frontend
 from fakes.conversation import conversation, program, ready
@@ -74,7 +76,7 @@ def test_M7_there_is_no_window_on_a_session_that_nobody_has_open(folder: Path):
     assert refused.value.key == "attach.nobody"
 
 
-def test_what_a_second_window_sends_waits_without_secrets(folder: Path):
+async def test_what_a_second_window_sends_waits_without_secrets(folder: Path):
     """SAFETY 14: an answer's reason as well as a message."""
     key = f"ghp_{'a1B2' * 9}"
     began = SessionStarted(
@@ -82,11 +84,13 @@ def test_what_a_second_window_sends_waits_without_secrets(folder: Path):
     )
     with closing(open_log()) as log:
         log.append("abcd1234", [began])
-        window = OpenElsewhere(log, find_session("abcd"))
+        window = RemoteSession(log, find_session("abcd"), redactor())
         answer = AnswerApproval(yes=False, reason=f"use {key}")
         window.send(AnswerShown(shown="0" * 64, answer=answer))
         window.send(SayMessage(text=f"it is {key}"))
+        await asyncio.sleep(0)
         stored = [command for _, command in CommandInbox(log.database).waiting("abcd1234")]
+        await window.aclose()
     assert isinstance(stored[0], AnswerShown)
     assert stored[0].shown == "0" * 64
     assert key not in f"{stored}"

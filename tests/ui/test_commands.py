@@ -8,7 +8,9 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
+from duckflow.domain.commands import SetEffort
 from duckflow.domain.extensions import Extensions, ServerReport
+from duckflow.domain.session_client import EarlierSession
 from duckflow.domain.state import AgentState, Request
 from duckflow.i18n.catalogue import entries
 from duckflow.ui.commands.actions import ACTIONS, CommandContext, show_difference
@@ -20,7 +22,6 @@ from duckflow.ui.commands.table import (
     nearest_command,
     read_command,
 )
-from duckflow.ui.engine import EarlierSession
 from duckflow.ui.screen import Screen
 from fakes.keyboard import FakeWriter
 from fakes.rows import every_row
@@ -137,12 +138,12 @@ async def test_M2_history_tells_of_the_open_request_and_diff_of_what_it_does_not
     ],
 )
 def test_K6_the_effort_is_chosen_or_shown_by_a_command(typed: str, told: list[str], shown: str):
-    chosen: list[str] = []
-    engine: Any = SimpleNamespace(set_effort=chosen.append, state=AgentState(effort="medium"))
+    sent: list[SetEffort] = []
+    engine: Any = SimpleNamespace(send=sent.append, state=AgentState(effort="medium"))
     writer = FakeWriter()
     context = CommandContext(engine, writer, Screen(writer), lambda _: None)
     command = find_command("思考量")
     assert command is not None
     ACTIONS[command.name](context, typed)
-    assert chosen == told
+    assert [one.effort for one in sent] == told
     assert writer.text == shown

@@ -5,17 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.cli.chat.engine import ChatEngine
-from duckflow.config.loading import load
 from duckflow.domain.events import ConsultationAnswered, ConsultationRequested, Recorded, SessionTitled
 from duckflow.domain.questions.consultation import ChooseWay
+from duckflow.loops.thinking.title_writer import TitleWriter
 from duckflow.store.sessions import Sessions
 from duckflow.ui.transcript import replay
 from duckflow.ui.views.export import as_json, as_markdown
 from fakes.consulted import consulted
-from fakes.engine import action, decision, engine
+from fakes.engine import Watched, action, decision, engine
 
 TITLE = {"for": "SessionTitle", "text": '{"title": "猫の名前"}'}
+
+
+def title(duck: Watched) -> TitleWriter:
+    return TitleWriter(duck.app.session, duck.app.advisor)
 
 
 async def test_a_session_is_exported_replayed_and_titled(folder: Path, capsys: pytest.CaptureFixture[str]):
@@ -24,10 +27,10 @@ async def test_a_session_is_exported_replayed_and_titled(folder: Path, capsys: p
         folder, decision("It is **Tama**.", task_profile="general_chat"), write, decision("Done."), TITLE
     ) as duck:
         await duck.app.chat.say("What is the cat called?\nReally?")
-        await ChatEngine(duck.app, load(folder)).give_title()
+        await title(duck).give()
         assert not duck.of(SessionTitled), "a question costs no second call"
         await duck.app.chat.say("write it")
-        await ChatEngine(duck.app, load(folder)).give_title()
+        await title(duck).give()
         events = duck.app.log.load(duck.state.session_id)
         listed = Sessions(duck.app.log.database).listed()
         titles = duck.of(SessionTitled)
@@ -48,7 +51,7 @@ async def test_a_session_is_exported_replayed_and_titled(folder: Path, capsys: p
 async def test_without_a_title_from_the_model_the_first_request_stands_for_it(folder: Path):
     async with engine(folder, decision("Yes.", task_profile="general_chat")) as duck:
         await duck.app.chat.say("A question")
-        await ChatEngine(duck.app, load(folder)).give_title()
+        await title(duck).give()
         assert Sessions(duck.app.log.database).listed()[0].title == "A question"
         assert not duck.of(SessionTitled)
 

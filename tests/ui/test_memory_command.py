@@ -1,14 +1,18 @@
 """L2, M2: /memory in the conversation."""
 
+import asyncio
 from datetime import UTC, datetime
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from duckflow.domain.commands import ForgetMemories, SessionResult
 from duckflow.domain.events import MemoryKept
 from duckflow.domain.work.memory import Memory
 from duckflow.i18n.catalogue import set_language
-from duckflow.ui.commands.actions import ACTIONS
+from duckflow.ui.commands.dispatch import dispatch_in_turn
+from duckflow.ui.commands.table import TypedCommand
 from duckflow.ui.views.events import Describer
 from fakes.keyboard import FakeWriter
 
@@ -22,13 +26,13 @@ KEPT = [
 def memory_command(argument: str, kept: list[Memory]) -> tuple[list[int], str]:
     gone: list[int] = []
 
-    def forget(wanted: list[int]) -> int:
-        gone.extend(wanted)
-        return len(wanted)
+    async def forget(command: ForgetMemories) -> SessionResult:
+        gone.extend(command.numbers)
+        return SessionResult(forgotten=len(command.numbers))
 
-    engine = SimpleNamespace(memories=lambda: kept, forget=forget, state=SimpleNamespace(workspace="/w"))
-    context = SimpleNamespace(engine=engine, writer=FakeWriter())
-    ACTIONS["memory"](context, argument)
+    client = SimpleNamespace(memories=lambda: kept, send=forget, state=SimpleNamespace(workspace="/w"))
+    context: Any = SimpleNamespace(client=client, writer=FakeWriter())
+    asyncio.run(dispatch_in_turn(context, TypedCommand("memory", argument)))
     return gone, context.writer.text
 
 

@@ -100,7 +100,7 @@ def test_M7_only_the_open_question_can_be_answered_and_only_as_it_offers():
     approving, consulting = AgentState(approval=asked), AgentState(consultation=way)
     wrong = replace(asked, difference="+y")
     table = [
-        (approving, AnswerShown(shown=hash_of(asked), answer=YES), None),
+        (approving, AnswerShown(shown=hash_of(asked), answer=YES), ""),
         (approving, AnswerShown(shown=hash_of(wrong), answer=YES), "clients.stale"),
         (
             approving,
@@ -120,8 +120,8 @@ def test_M7_only_the_open_question_can_be_answered_and_only_as_it_offers():
         ),
         (approving, ChooseShown(shown=hash_of(asked), way=ChooseWay(text="x")), "clients.stale"),
         (consulting, AnswerShown(shown=hash_of(way), answer=YES), "clients.stale"),
-        (consulting, ChooseShown(shown=hash_of(way), way=ChooseWay(choice="rest")), None),
-        (consulting, ChooseShown(shown=hash_of(way), way=ChooseWay(text="do this")), None),
+        (consulting, ChooseShown(shown=hash_of(way), way=ChooseWay(choice="rest")), ""),
+        (consulting, ChooseShown(shown=hash_of(way), way=ChooseWay(text="do this")), ""),
         (consulting, ChooseShown(shown=hash_of(way), way=ChooseWay(choice="stop")), "clients.not_offered"),
         (consulting, ChooseShown(shown=hash_of(way), way=ChooseWay()), "clients.not_offered"),
         (AgentState(), ChooseShown(shown=hash_of(way), way=ChooseWay(text="x")), "clients.stale"),

@@ -1,10 +1,14 @@
 """J7: a rating in the conversation."""
 
+import asyncio
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from duckflow.ui.commands.actions import ACTIONS
+from duckflow.domain.commands import RateRequest, SessionResult
+from duckflow.ui.commands.dispatch import dispatch_in_turn
+from duckflow.ui.commands.table import TypedCommand
 
 
 class FakeWriter:
@@ -20,12 +24,12 @@ class FakeWriter:
 def rate(argument: str, *, there: bool = True) -> tuple[list[int], str]:
     given: list[int] = []
 
-    def keep(rating: int) -> bool:
-        given.append(rating)
-        return there
+    async def keep(command: RateRequest) -> SessionResult:
+        given.append(command.rating)
+        return SessionResult(objection="" if there else "stats.rate_nothing")
 
-    context = SimpleNamespace(engine=SimpleNamespace(rate=keep), writer=FakeWriter())
-    ACTIONS["rate"](context, argument)
+    context: Any = SimpleNamespace(client=SimpleNamespace(send=keep), writer=FakeWriter())
+    asyncio.run(dispatch_in_turn(context, TypedCommand("rate", argument)))
     return given, context.writer.lines[-1]
 
 

@@ -14,11 +14,11 @@ from duckflow.domain.events import ActionFinished, ActionStarted, ErrorReported,
 from duckflow.domain.extensions import CustomCommand, Extensions
 from duckflow.domain.model import Usage
 from duckflow.domain.pacing.vitals import Vitals
+from duckflow.domain.session_client import EngineStatus
 from duckflow.domain.state import AgentState, Request, TierUsage
 from duckflow.domain.work.plan import Plan, PlanStep, Task, TaskList
 from duckflow.i18n.catalogue import entries, set_language, text
 from duckflow.ui.commands.actions import CommandContext, show_help
-from duckflow.ui.engine import Surroundings
 from duckflow.ui.output.diff import difference_lines
 from duckflow.ui.output.markdown import render_text
 from duckflow.ui.output.text_width import width_of
@@ -70,7 +70,7 @@ shell.take_over plan_tool.propose plan_tool.get plan_tool.list plan_tool.approve
 plan_tool.revise plan_tool.delete task_tool.generate_list task_loop.run task_loop.cancel
 memory.remember skill.read mcp.describe mcp.accept web.fetch
 """.split()  # noqa: SIM905 - a list to read
-AROUND = Surroundings(window=100_000, sandbox="none")
+AROUND = EngineStatus(window=100_000, sandbox="none")
 DIFFERENCE = "--- a/a.py\n+++ b/a.py\n@@ -1,3 +1,3 @@\n 同じ行です\n-古い行\n+新しい行\n last\n"
 SIZES = list(itertools.product(["en", "ja"], [60, 80, 120]))
 
@@ -95,7 +95,7 @@ def test_H6_the_bar_keeps_faces_and_numbers_at_every_width(language, columns):
     assert all(one in shown for one in ("😎(0.92)", "😵(0.45)", "💪(0.98)", "ask"))
     assert drawn(shown, columns) == shown.split("\n")
     assert len(lines) == 2
-    assert len(bar_lines(STATE, Surroundings(), columns)) == (1 if columns == 120 else 2)
+    assert len(bar_lines(STATE, EngineStatus(), columns)) == (1 if columns == 120 else 2)
     if columns >= 80:
         assert "[ Duckflow | Mood: 😎(0.92) | Focus: 😵(0.45) | Stamina: 💪(0.98) ]" in shown
         assert "gpt-6.1-terra" in shown

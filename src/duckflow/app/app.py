@@ -10,7 +10,6 @@ from duckflow.evaluation.checks import Checks
 from duckflow.llm.tiers import Tiers
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.chat import ChatLoop
-from duckflow.loops.clients import Clients
 from duckflow.loops.hooks.hooks import Hooks
 from duckflow.loops.judging.judging import Judging
 from duckflow.loops.session import Session
@@ -58,7 +57,6 @@ class App:
     extensions: Extensions
     mcp: "McpServers | None"
     """The MCP servers, if any are set."""
-    clients: Clients
     live: LiveWriter
     started: SessionStarted
     verify: str

@@ -22,7 +22,6 @@ from duckflow.llm.default_model import ModelChoice
 from duckflow.llm.local.relay import Relay
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.chat import ChatLoop
-from duckflow.loops.clients import Clients
 from duckflow.loops.judging.answers import UserAnswers
 from duckflow.loops.judging.case_evidence import CaseEvidenceCollector
 from duckflow.loops.judging.judging import Judging
@@ -62,8 +61,9 @@ def build(
     folder: Path,
     session_id: str | None,
     env: Mapping[str, str],
-    relay: Relay | None = None,
+    relay: Relay = Relay(),  # noqa: B008 - a frozen value
     *,
+    attended: bool = False,
     keeps_mode: bool = False,
     unsaved: Unsaved | None = None,
     project: Mapping[str, str] | None = None,
@@ -73,7 +73,7 @@ def build(
 
     `project` is what the folder has that may act, by path, if the user trusts it (`Loaded.project`).
 
-    Where there is a `relay`, somebody is there, who can be asked about the project's own tests, too.
+    In an `attended` session a person can be asked about the project's own tests, too.
     """
     durable = durable or DurableSession()
     extensions = bring(settings, folder, project or {})
@@ -122,7 +122,7 @@ def build(
     model = ModelInUse(session, tiers, catalogue, look, rules, settings.prompt, advisor, limits, base.shell)
     dispatcher = _dispatcher(base, catalogue)
     pacing = Pacing(session, settings.duck_pacemaker, model.traits, Outcomes(base.log.database).loops_used)
-    verifying = Verification(session, dispatcher, ProjectTests(workspace) if relay else None)
+    verifying = Verification(session, dispatcher, ProjectTests(workspace) if attended else None)
     collector = CaseEvidenceCollector(session, workspace, Differences(workspace, base.kept), base.checks)
     judging = Judging(session, advisor, verifying, collector, settings.evaluation)
     turn = Turn(session, model, dispatcher, pacing, judging, verifying, base.steps, base.hooks)
@@ -159,7 +159,6 @@ def build(
             commands=read_commands(config_dir() / COMMANDS_FOLDER, project or {}),
         ),
         mcp=mcp,
-        clients=Clients(session, base.log.database),
         live=live,
         verify=settings.evaluation.verify,
         problems=(*base.log.database.notices, *rules.problems, *extensions.plugins.problems),
@@ -169,7 +168,7 @@ def build(
             base,
             resumed=session.state.seq > 0,
             keeps_mode=keeps_mode,
-            attended=relay is not None,
+            attended=attended,
         ),
     )
 

@@ -1,9 +1,10 @@
-"""Opening a session for whoever works with it: built, watched, begun."""
+"""Opening a session: built, watched, begun."""
 
 import os
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from duckflow.app.app import App
 from duckflow.app.build import build
@@ -20,45 +21,55 @@ from duckflow.tools.files.unsaved import Unsaved
 TRACES = "traces.jsonl"
 
 
-async def open_app(
-    loaded: LoadedSettings,
-    folder: Path,
-    session_id: str | None,
-    relay: Relay | None,
-    *listeners: Subscriber,
-    keeps_mode: bool = False,
-    model_first: bool = False,
-    unsaved: Unsaved | None = None,
-    verify: str | None = None,
-    durable: DurableSession | None = None,
-) -> App:
+class Opening(NamedTuple):
+    """A session to be opened: its folder, the settings, and what the interface brings along."""
+
+    loaded: LoadedSettings
+    folder: Path
+    session_id: str | None = None
+    """An earlier session; a new one if left out."""
+    attended: bool = False
+    """A person answers questions, and may be asked about the project's own tests, too."""
+    relay: Relay = Relay()
+    keeps_mode: bool = False
+    """An earlier session keeps its mode, whatever the settings say."""
+    model_first: bool = False
+    """Refuse to open if no model answers."""
+    unsaved: Unsaved | None = None
+    """The text of files that are open in an editor."""
+    verify: str | None = None
+    durable: DurableSession | None = None
+
+
+async def open_app(opening: Opening, *listeners: Subscriber) -> App:
     """A session that has begun, new or taken up again; the listeners see all of it.
 
     UserError if that can't be: its folder is in use, or (`model_first`) no model answers.
     """
-    settings = loaded.settings
-    choice = await choose(settings, os.environ)
+    loaded = opening.loaded
+    choice = await choose(loaded.settings, os.environ)
     app = build(
-        settings,
+        loaded.settings,
         choice,
-        folder,
-        session_id,
+        opening.folder,
+        opening.session_id,
         os.environ,
-        relay,
-        keeps_mode=keeps_mode,
+        opening.relay,
+        attended=opening.attended,
+        keeps_mode=opening.keeps_mode,
         project=loaded.project,
-        unsaved=unsaved,
-        durable=durable,
+        unsaved=opening.unsaved,
+        durable=opening.durable,
     )
     try:
-        if model_first:
+        if opening.model_first:
             await app.tiers.client(app.model.tier)
         for listener in (*listeners, *_tracing(loaded)):
             app.session.subscribe(listener)
-        app.begin(at_a_pause=durable is not None)
-        app.session.record(*await unknown_prices(app.tiers, settings, os.environ))
-        if verify is not None:
-            app.session.record(VerifySet(command=verify.strip()))
+        app.begin(at_a_pause=opening.durable is not None)
+        app.session.record(*await unknown_prices(app.tiers, loaded.settings, os.environ))
+        if opening.verify is not None:
+            app.session.record(VerifySet(command=opening.verify.strip()))
     except BaseException:
         await app.aclose()
         raise

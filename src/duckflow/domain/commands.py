@@ -1,27 +1,29 @@
-"""Commands that other windows send to the process that owns a session: several may watch, one works.
+"""Everything a client can ask of a session, as data: one process has it open, and carries all of it out.
 
-An answer names its question by the hash of what was shown, so that no user answers a question they did not
-see. Of two answers, the first counts.
+An answer names its question by the hash of what was shown, so that no client answers something that its
+user did not see. Of two answers, the first counts.
 """
 
 import hashlib
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple, TypeGuard
 
 from pydantic import Field
 
+from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import EffortChoice
 from duckflow.domain.modes import Mode
 from duckflow.domain.questions.approval import AnswerApproval, Approval
 from duckflow.domain.questions.consultation import ChooseWay, Consultation
 from duckflow.domain.state import AgentState
+from duckflow.domain.work.outcomes import RequestOutcome
 
 
 class SayMessage(Frozen):
     """A user message: a new request, or an addition to the one that waits."""
 
     kind: Literal["say"] = "say"
-    text: Annotated[str, Field(min_length=1, max_length=200_000)]
+    text: str
 
 
 class AnswerShown(Frozen):
@@ -78,10 +80,90 @@ class SetEffort(Frozen):
     effort: EffortChoice
 
 
-ClientCommand = Annotated[
-    SayMessage | AnswerShown | ChooseShown | CancelWork | UndoWork | RewindWork | SetMode | SetEffort,
-    Field(discriminator="kind"),
-]
+_Sendable = SayMessage | AnswerShown | ChooseShown | CancelWork | UndoWork | RewindWork | SetMode | SetEffort
+ClientCommand = Annotated[_Sendable, Field(discriminator="kind")]
+"""Commands that other processes and pages may send."""
+
+
+class AnswerInWords(Frozen):
+    """The answer to the open question as it was typed; unclear words are asked again."""
+
+    shown: str
+    text: str
+
+
+class DeclineAndStop(Frozen):
+    """A no to the open approval, after which nothing goes on."""
+
+    shown: str
+
+
+class ContinueWork(Frozen):
+    """Ask the open question again; without one, work on the open request."""
+
+
+class AskAboutUnknown(Frozen):
+    """Ask the user about actions of which it is not known if they happened."""
+
+    what: str
+
+
+class RunShellCommand(Frozen):
+    """Run a shell command of the user's own, who needs no permission."""
+
+    command: str
+
+
+class StopBackground(Frozen):
+    """Stop the background: its tasks at once, commands that go on in their turn."""
+
+
+class RateRequest(Frozen):
+    """Record how the user liked the last request, from 1 to 10."""
+
+    rating: int
+
+
+class SetModel(Frozen):
+    """Think with another model from now on."""
+
+    name: str
+
+
+class ForkSession(Frozen):
+    """Begin a new session as this one is, or was before a message, which is named by its event."""
+
+    before: int | None = None
+
+
+class ForgetMemories(Frozen):
+    """Delete memories by number."""
+
+    numbers: tuple[int, ...]
+
+
+SessionCommand = (_Sendable | AnswerInWords | DeclineAndStop | ContinueWork | AskAboutUnknown) | (
+    RunShellCommand | StopBackground | RateRequest | SetModel | ForkSession | ForgetMemories
+)
+"""Commands of a client in the process that has the session open."""
+
+
+class SessionResult(NamedTuple):
+    """What came of a command."""
+
+    objection: str = ""
+    """Why it was not carried out, as a catalogue key."""
+    outcome: RequestOutcome | None = None
+    """How the work that it started ended."""
+    report: UndoReport | None = None
+    session_id: str = ""
+    """The session that a fork began."""
+    forgotten: int = 0
+
+
+def is_sendable(command: SessionCommand) -> TypeGuard[ClientCommand]:
+    """True if other processes may send it."""
+    return isinstance(command, _Sendable)
 
 
 def hash_of(question: Approval | Consultation) -> str:
@@ -89,16 +171,25 @@ def hash_of(question: Approval | Consultation) -> str:
     return hashlib.sha256(question.model_dump_json().encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def objection_to(command: "AnswerShown | ChooseShown", state: AgentState) -> str | None:
-    """Return why an answer does not count, as a catalogue key; None if it does."""
-    if isinstance(command, ChooseShown):
-        asked = None if state.approval else state.consultation
-        known = asked is not None and (not command.way.choice or command.way.choice in asked.choices)
-        said = bool(command.way.choice or command.way.text.strip())
-    else:
-        asked = state.approval
-        known = asked is not None and not (command.answer.always and asked.kind is None)
-        said = command.answer.edited is None  # an edited action differs from the one that was shown
+def objection_to(command: SessionCommand, state: AgentState, *, guest: bool = True) -> str:
+    """Return why an answer does not count, as a catalogue key; empty if it does, or is no answer.
+
+    A guest may not change what would be done: its user has not seen all of it.
+    """
+    match command:
+        case AnswerInWords() | DeclineAndStop():
+            asked = state.approval or state.consultation
+            offered = True
+        case AnswerShown(answer=answer):
+            asked = state.approval
+            offered = asked is not None and not (answer.always and asked.kind is None)
+            offered = offered and not (guest and answer.edited is not None)
+        case ChooseShown(way=way):
+            asked = None if state.approval else state.consultation
+            known = asked is not None and (not way.choice or way.choice in asked.choices)
+            offered = known and bool(way.choice or way.text.strip())
+        case _:
+            return ""
     if asked is None or hash_of(asked) != command.shown:
         return "clients.stale"
-    return None if known and said else "clients.not_offered"
+    return "" if offered else "clients.not_offered"

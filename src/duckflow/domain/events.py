@@ -411,3 +411,12 @@ class Recorded(Frozen):
     seq: int
     at: datetime
     event: Event
+
+
+_WORKS = (UserMessage, ApprovalAnswered, ConsultationAnswered, DecisionMade, ActionStarted)
+_RESTS = (RequestFinished, SessionStarted)
+
+
+def works_after(event: Event, before: bool) -> bool:  # noqa: FBT001 - a state and the next one
+    """True if work goes on after an event; most events leave that as it was `before`."""
+    return isinstance(event, _WORKS) if isinstance(event, _WORKS + _RESTS) else before

@@ -6,12 +6,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from duckflow.app.app import App
 from duckflow.app.foundation import DurableSession
-from duckflow.app.opening import open_app
+from duckflow.app.opening import Opening
 from duckflow.app.places import DATABASE
 from duckflow.config.loading import LoadedSettings, load
 from duckflow.config.places import state_dir
+from duckflow.domain.commands import (
+    AnswerInWords,
+    AskAboutUnknown,
+    ContinueWork,
+    SayMessage,
+    SessionCommand,
+    hash_of,
+)
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import (
     DecisionMade,
@@ -27,6 +34,7 @@ from duckflow.fleet.checkout import Checkout
 from duckflow.fleet.questions import WAITING, question_key, unknown_actions
 from duckflow.fleet.runs import AGAIN, FleetRun, Runs, report_of
 from duckflow.fleet.stepper import Stepper
+from duckflow.session.host import SessionHost
 from duckflow.store.event_log import SqliteEventLog
 
 _PATIENCE_S = 60
@@ -35,15 +43,18 @@ _PATIENCE_S = 60
 class LiveRun:
     """Opened when it is taken up, closed when it ends or waits for somebody."""
 
-    def __init__(self, runs: Runs, run: FleetRun, checkout: Checkout, app: App, stepper: Stepper) -> None:
+    def __init__(
+        self, runs: Runs, run: FleetRun, checkout: Checkout, host: SessionHost, stepper: Stepper
+    ) -> None:
         self.run = run
-        self.app = app
+        self.host = host
         self._runs = runs
         self._checkout = checkout
         self._stepper = stepper
         self._revision = 0
         self._worked_s = run.worked_s
-        self._work = asyncio.ensure_future(self._start())
+        command = self._first_command()
+        self._work = host.send(command).done if command else None
 
     @classmethod
     async def open(cls, runs: Runs, run: FleetRun, machine: str) -> "LiveRun":
@@ -60,13 +71,13 @@ class LiveRun:
         }
         loaded = load(checkout.folder, trusted=options.trust, flags=flags)
         stepper = Stepper()
-        app = await _open_alone(loaded, checkout.folder, runs, run, stepper)
-        return cls(runs, run, checkout, app, stepper)
+        host = await _open_alone(loaded, checkout.folder, runs, run, stepper)
+        return cls(runs, run, checkout, host, stepper)
 
     @property
     def state(self) -> AgentState:
         """The session's."""
-        return self.app.session.state
+        return self.host.state
 
     async def step(self) -> bool:
         """One model call or one action; whether the run ends here or waits. What changed is kept for all."""
@@ -74,7 +85,7 @@ class LiveRun:
         left = self.run.options.minutes * 60 - self._worked_s
         try:
             async with asyncio.timeout(max(left, 0)):
-                ended = await self._stepper.step(self._work)
+                ended = self._work is None or await self._stepper.step(self._work)
         except TimeoutError:
             await self.stop()
             ended = True
@@ -85,19 +96,17 @@ class LiveRun:
 
     async def stop(self) -> None:
         """Break the work off; what ran is written down as unknown."""
-        self._work.cancel()
-        await asyncio.gather(self._work, return_exceptions=True)
+        await self.host.stop()
 
     async def close(self) -> None:
         """Give everything back."""
         self._stepper.free()
-        if not self._work.done():
-            await self.stop()
-        await self.app.aclose()
+        await self.host.aclose()
 
     def outcome(self) -> RequestOutcome:
         """How the work ended; raises what broke it."""
-        return "interrupted" if self._work.cancelled() else self._work.result()
+        ended = self._work.result().outcome if self._work else _outcome(self.state)
+        return ended or "interrupted"
 
     async def settle(self, outcome: RequestOutcome) -> dict[str, object]:
         """What the run has come to, for its row: the branch once it is over, the changes in any case."""
@@ -116,33 +125,33 @@ class LiveRun:
             self._runs.note(self.run, worked_s=self._worked_s, patch=patch)
             self._revision = revision
 
-    async def _start(self) -> RequestOutcome:
-        """Work as `duckflow run` does, and let the background end its list."""
-        return await self.app.chat.let_background_end(await self._begin())
-
-    async def _begin(self) -> RequestOutcome:
-        chat, state = self.app.chat, self.state
-        earlier = self._runs.events(self.run.id)
+    def _first_command(self) -> SessionCommand | None:
+        """The command that takes the run up again; None if it has ended, or waits for an answer as before."""
+        state, earlier = self.state, self._runs.events(self.run.id)
         if unknown := unknown_actions(earlier):
-            return chat.ask("unknown", what="; ".join(unknown))
+            return AskAboutUnknown(what="; ".join(unknown))
         key = question_key(state, earlier)
         said = self._runs.answer(self.run.id, key) if key else None
         if state.request is None:
-            ended = state.finished.outcome if state.finished and not self._again(earlier) else None
-            return ended or await chat.say(self.run.request)
-        if not key:
-            return await chat.go_on()
+            ended = state.finished is not None and not self._again(earlier)
+            return None if ended else SayMessage(text=self.run.request)
         if said is None:
-            waits = state.request.outcome
-            return waits if waits in WAITING else chat.remind()
-        asked = state.approval is not None or state.consultation is not None
-        return await (chat.answer_in_words(said) if asked else chat.say(said))
+            waits = bool(key) and state.request.outcome in WAITING
+            return None if waits else ContinueWork()
+        asked = state.approval or state.consultation
+        return AnswerInWords(shown=hash_of(asked), text=said) if asked else SayMessage(text=said)
 
     def _again(self, earlier: Sequence[Recorded]) -> bool:
         """Whether a request that ended is to be tried once more, and was not yet."""
         kind, _, seen = self.run.question.partition(":")
         ended = [one.seq for one in earlier if isinstance(one.event, RequestFinished)]
         return kind == AGAIN and bool(ended) and ended[-1] <= int(seen)
+
+
+def _outcome(state: AgentState) -> RequestOutcome | None:
+    """The outcome of a request that needs no more work."""
+    request = state.request or state.finished
+    return request.outcome if request else None
 
 
 def _asked(earlier: Sequence[Recorded]) -> Mapping[str, int]:
@@ -161,23 +170,23 @@ def _asked(earlier: Sequence[Recorded]) -> Mapping[str, int]:
 
 async def _open_alone(
     loaded: LoadedSettings, folder: Path, runs: Runs, run: FleetRun, stepper: Stepper
-) -> App:
+) -> SessionHost:
     """Open it once the folder is free: a worker that was given up for dead may need a moment to notice."""
     left = _PATIENCE_S
     while True:
         earlier = runs.events(run.id)
         log = SharedLog(state_dir() / DATABASE, runs, run)
         try:
-            return await open_app(
+            opening = Opening(
                 loaded,
                 folder,
                 run.id,
-                None,
                 keeps_mode=True,
                 model_first=True,
                 verify=run.options.verify if not earlier else None,
                 durable=DurableSession(log=log, pause=stepper.pause, asked=_asked(earlier)),
             )
+            return await SessionHost.open(opening, driven=True)
         except UserError as error:
             log.close()
             left -= 1

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from typing import Any
 
 
 class Stepper:
@@ -21,7 +22,7 @@ class Stepper:
         self._arrived.set()
         await turn
 
-    async def step(self, work: "asyncio.Task[object]") -> bool:
+    async def step(self, work: "asyncio.Future[Any]") -> bool:
         """Let one go on, until the next one waits; whether the work has ended."""
         self._release_next()
         while not work.done() and not self._waits():

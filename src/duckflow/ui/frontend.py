@@ -18,7 +18,7 @@ from duckflow.ui.output.colours import Theme, use_theme
 from duckflow.ui.output.writer import Writer
 
 if TYPE_CHECKING:
-    from duckflow.ui.engine import Engine
+    from duckflow.domain.session_client import SessionClient
     from duckflow.ui.input.prompt import Prompt
 
 QUIET_S = 0.6
@@ -33,15 +33,15 @@ class Frontend:
     writer: Writer
     prompt: "Prompt | None" = None
 
-    def attach(self, draw: DrawView, engine: "Engine") -> None:
-        """From now on draw this around the line, and suggest what the engine knows."""
+    def attach(self, draw: DrawView, client: "SessionClient") -> None:
+        """From now on draw this around the line, and suggest what the session knows."""
         if self.prompt is None:
             return
         from duckflow.ui.commands.completion import Suggestions  # noqa: PLC0415 - only a terminal completes
 
         self.prompt.scrollback.finish()  # what was said so far stands above it from the beginning
         self.prompt.draw = draw
-        self.prompt.completer = Suggestions(engine)
+        self.prompt.completer = Suggestions(client)
 
     def adapt(self, theme: Theme, *, vi: bool) -> None:
         """From now on use these colours and keys."""

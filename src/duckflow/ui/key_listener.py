@@ -2,6 +2,7 @@
 
 import time
 
+from duckflow.domain.commands import CancelWork, SetMode
 from duckflow.domain.modes import MODES
 from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.actions import CommandContext, commands_alone
@@ -9,7 +10,6 @@ from duckflow.ui.commands.dispatch import dispatch_command
 from duckflow.ui.commands.table import find_command, find_custom, read_command
 from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.input.listener import Listener
-from duckflow.ui.jobs import Job
 
 _AGAIN_S = 2.0
 """Ctrl-C twice within so long leaves."""
@@ -18,23 +18,23 @@ _AGAIN_S = 2.0
 class KeyListener(Listener):
     """Runs commands that do not wait, and stops, leaves, expands and changes the mode by key."""
 
-    def __init__(self, context: CommandContext, keyboard: Keyboard, job: Job) -> None:
+    def __init__(self, context: CommandContext, keyboard: Keyboard) -> None:
         super().__init__(keyboard.left)
         self._context = context
         self._keyboard = keyboard
-        self._job = job
+        self._client = context.client
         self._pressed = -_AGAIN_S
 
     def handle_line(self, line: str) -> bool:
         """Run a command that need not wait; everything else waits its turn."""
         self._pressed = -_AGAIN_S  # someone who types a line did not mean to leave
         typed = read_command(line)
-        if typed is None or find_custom(line, self._context.engine.extensions.commands) is not None:
+        if typed is None or find_custom(line, self._client.extensions.commands) is not None:
             return False
         command = find_command(typed.name)
         if command is not None and not command.now:
             return False
-        if command is not None and command.name == "cancel" and commands_alone(self._context.engine.state):
+        if command is not None and command.name == "cancel" and commands_alone(self._client.state):
             return False
         self._context.screen.said(line)
         dispatch_command(self._context, typed)
@@ -42,7 +42,8 @@ class KeyListener(Listener):
 
     def stop(self) -> None:
         """Esc: stop the work; messages that waited for it go back to the line."""
-        if self._job.stop():
+        if self._client.busy:
+            self._client.send(CancelWork())
             waiting = self._keyboard.inbox.take_all()
             typed = self._keyboard.swap_line("")
             self._keyboard.swap_line("\n".join([*waiting, *([typed] if typed else [])]))
@@ -51,7 +52,7 @@ class KeyListener(Listener):
         """Ctrl-C: stop the work, else clear the line, else, the second time, leave."""
         again = time.monotonic() - self._pressed < _AGAIN_S
         self._pressed = time.monotonic()
-        if self._job.busy and not again:
+        if self._client.busy and not again:
             self.stop()
         elif self._keyboard.swap_line("") and not again:
             return
@@ -66,5 +67,5 @@ class KeyListener(Listener):
 
     def change_mode(self) -> None:
         """Shift-Tab: the next mode."""
-        place = MODES.index(self._context.engine.state.mode)
-        self._context.engine.set_mode(MODES[(place + 1) % len(MODES)])
+        place = MODES.index(self._client.state.mode)
+        self._client.send(SetMode(mode=MODES[(place + 1) % len(MODES)]))

@@ -5,13 +5,13 @@ from collections.abc import Callable, Collection
 
 from duckflow.domain.events import ActionFinished, Recorded, RequestFinished
 from duckflow.domain.live_updates import (
-    LiveUpdate,
     OutputPiece,
     ReplyPiece,
     ReplyVoid,
     ThinkingShown,
     Waiting,
 )
+from duckflow.domain.session_client import SessionUpdate, StatusChanged
 from duckflow.domain.text import count_words
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.colours import Colour
@@ -32,9 +32,13 @@ COLOURS: dict[Tone, Colour | None] = {
 }
 
 
+FOREIGN: Collection[EventKind] = ("message", "undo")
+"""Kinds that are only written for commands of other windows."""
+
+
 class Screen:
-    """Writes events and live updates. Messages, questions and undos are written by whoever asks for them,
-    unless they are among `also`."""
+    """Writes events and live updates. Messages, questions and undos are written by the window that asked for
+    them, unless they are among `also`."""
 
     def __init__(
         self,
@@ -43,16 +47,18 @@ class Screen:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._writer = writer
-        self._also = also
+        self.also = also
         self._describe = Describer()
         self._replies = ReplyStream(writer)
         self._shown: list[str] = []
         self._last: str | None = None
         self.activity = Activity(self._replies.preview, clock)
 
-    def __call__(self, what: Recorded | LiveUpdate) -> None:
+    def __call__(self, what: SessionUpdate) -> None:
         """Show one thing."""
         match what:
+            case StatusChanged():
+                self.activity.busy = what.busy
             case ThinkingShown():
                 self.activity.add_thinking(what.text)
             case OutputPiece():
@@ -113,7 +119,7 @@ class Screen:
                 self._action(described)
             case "message" | "question" | "undo":
                 self._end_reply()
-                if described.kind in self._also:
+                if described.kind in self.also:
                     self._told(described)
             case _:
                 self._line(described.text, COLOURS[described.tone])

@@ -7,10 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 from duckflow.api import find_session, latest_session
-from duckflow.app.app import App
-from duckflow.app.opening import open_app
+from duckflow.app.opening import Opening
 from duckflow.app.places import open_log
-from duckflow.cli.chat.engine import ChatEngine
 from duckflow.cli.chat.trust import settle_trust
 from duckflow.cli.chat.welcome import welcome
 from duckflow.cli.log_file import open_log_file
@@ -21,6 +19,9 @@ from duckflow.domain.files.programs import program_environment
 from duckflow.domain.reduce.rewind import present
 from duckflow.i18n.catalogue import text
 from duckflow.llm.local.relay import Relay
+from duckflow.session.channel import UpdateQueue
+from duckflow.session.host import SessionHost
+from duckflow.session.local import LocalSession
 from duckflow.store.sessions import SessionSummary
 from duckflow.ui.commands.actions import CommandContext
 from duckflow.ui.commands.dispatch import Exit
@@ -65,40 +66,43 @@ async def _one_session(
     earlier = _earlier_events(session_id) if session_id else ()
     relay = RelayPrompt(frontend.keyboard, frontend.writer)
     screen = Screen(frontend.writer)
-    app = await open_app(loaded, folder, session_id, Relay(relay.show, relay.read), screen)
+    opening = Opening(loaded, folder, session_id, attended=True, relay=Relay(relay.show, relay.read))
+    updates = UpdateQueue()
+    host = await SessionHost.open(opening, updates)
     try:
+        for update in updates.pending():
+            screen(update)
         for line in last_exchange(earlier):
             frontend.writer.line(line, "dim")
-        frontend.writer.line(await welcome(app, loaded.settings.rules.files), "dim")
-        return await _talk(app, loaded, frontend, screen)
+        frontend.writer.line(await welcome(host.app, loaded.settings.rules.files), "dim")
+        wish = await _talk(host, loaded, frontend, screen, updates)
     finally:
-        await app.aclose()
+        await host.aclose()
+    for update in updates.pending():
+        screen(update)
+    if wish is None and host.state.said and frontend.prompt is not None:
+        frontend.writer.line(text("chat.left"), "dim")
+    return wish
 
 
-async def _talk(app: App, loaded: LoadedSettings, frontend: Frontend, screen: Screen) -> str | None:
+async def _talk(
+    host: SessionHost, loaded: LoadedSettings, frontend: Frontend, screen: Screen, updates: UpdateQueue
+) -> str | None:
     way_out = Exit()
-    engine = ChatEngine(app, loaded)
-    context = CommandContext(engine, frontend.writer, screen, way_out.leave)
+    client = LocalSession(host, loaded)
+    context = CommandContext(client, frontend.writer, screen, way_out.leave)
     conversation = Conversation(
         context,
         frontend.keyboard,
-        Questions(context, frontend.keyboard, _editing(frontend, app.workspace.root)),
+        Questions(context, frontend.keyboard, _editing(frontend, host.folder)),
         way_out,
         notifier(loaded.settings.ui.notify, frontend.signal),
     )
-    app.session.subscribe(conversation)
-    frontend.attach(prompt_view(engine, screen.activity, frontend.keyboard), engine)
+    frontend.attach(prompt_view(client, screen.activity, frontend.keyboard), client)
     async with asyncio.TaskGroup() as behind:
-        tasks = (
-            behind.create_task(engine.warm(frontend.keyboard.refresh)),
-            behind.create_task(app.clients.serve(conversation.receive)),
-        )
-        wish = await conversation.run()
-        for task in tasks:
-            task.cancel()
-    await engine.aclose()
-    if wish is None and app.session.state.said and frontend.prompt is not None:
-        frontend.writer.line(text("chat.left"), "dim")
+        ready = behind.create_task(client.keep_ready())
+        wish = await conversation.run(updates)
+        ready.cancel()
     return wish
 
 

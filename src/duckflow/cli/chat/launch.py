@@ -23,7 +23,7 @@ def launch(options: ConversationOptions) -> None:
 
 def attach(session: str) -> None:
     """Look at a session that is open elsewhere until the user leaves."""
-    asyncio.run(_launch("attach", session))
+    asyncio.run(_launch("second_window", session))
 
 
 async def _launch(module: str, wanted: ConversationOptions | str) -> None:

@@ -100,33 +100,37 @@ def rewind(
     from pydantic_core import to_json  # noqa: PLC0415 - as above
 
     from duckflow.cli.reports.rewind import rewind_session  # noqa: PLC0415 - as above
-    from duckflow.loops.undo.rewind import find_message, past_messages  # noqa: PLC0415 - as above
+    from duckflow.domain.session_client import find_message  # noqa: PLC0415 - as above
+    from duckflow.loops.undo.rewind import past_messages  # noqa: PLC0415 - as above
 
     with _opened() as (log, sessions):
         found = sessions.show(session)
-        events = log.load(found.id)
+        messages = past_messages(log.load(found.id))
     if number is None:
-        for one in past_messages(events):
+        for one in messages:
             if json:
                 echo(to_json(one._asdict()).decode())
                 continue
             when = one.at.astimezone().strftime("%Y-%m-%d %H:%M")
             echo(f"{one.number}  {when}  {' '.join(one.text.split())}")
         return
-    find_message(events, number)  # a wrong number opens nothing
+    before = find_message(messages, number).seq  # a wrong number opens nothing
     both = files == conversation
-    going = rewind_session(found, number, files=files or both, conversation=conversation or both)
+    going = rewind_session(found, before, files=files or both, conversation=conversation or both)
     echo(asyncio.run(going))
 
 
 @commands.command("fork", help=text("help.sessions_fork"))
 def fork(session: SessionArgument, number: NumberArgument = None) -> None:
     """Begin a new session as this one is, or was before a message."""
-    from duckflow.loops.undo.rewind import fork as fork_session  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.domain.session_client import find_message  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.loops.undo.rewind import fork as fork_session  # noqa: PLC0415 - as above
+    from duckflow.loops.undo.rewind import past_messages  # noqa: PLC0415 - as above
 
     with _opened() as (log, sessions):
         found = sessions.show(session).id
-        echo(text("rewind.forked", session=found, new=fork_session(log, found, number)))
+        before = find_message(past_messages(log.load(found)), number).seq if number is not None else None
+        echo(text("rewind.forked", session=found, new=fork_session(log, found, before)))
 
 
 @commands.command("attach", help=text("help.sessions_attach"))

@@ -25,10 +25,8 @@ from duckflow.config.version import __version__
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import ApprovalRequested, ConsultationRequested, Recorded
 from duckflow.domain.modes import MODES, Mode
-from duckflow.domain.reduce.rewind import present
 from duckflow.i18n.answers import read_answer
 from duckflow.i18n.catalogue import text
-from duckflow.loops.undo.rewind import fork
 from duckflow.ui.commands.table import find_command, find_custom, read_command
 
 _BUFFER_BYTES = 50 * 1024 * 1024
@@ -107,7 +105,7 @@ class EditorAgent:
         """An earlier session, with all that was said and done in it."""
         with _told():
             opened = await self._sessions.opened(session_id, Path(cwd), mcp_servers)
-        for update in opened.tell.replay(present(opened.session.app.log.load(session_id))):
+        for update in opened.tell.replay(opened.session.events()):
             await self._editor.session_update(session_id, update)
         if opened.session.question is not None:
             await self._say(session_id, question_text(opened.session.question))
@@ -127,7 +125,7 @@ class EditorAgent:
         """A new session that begins as this one is (L8)."""
         with _told():
             opened = await self._sessions.opened(session_id, Path(cwd))
-            new = await self._sessions.open(Path(cwd), fork(opened.session.app.log, session_id), mcp_servers)
+            new = await self._sessions.open(Path(cwd), opened.session.fork(), mcp_servers)
         return schema.ForkSessionResponse(session_id=new.session.id, modes=_modes(new))
 
     async def list_sessions(self, cwd: str | None = None, **_: object) -> schema.ListSessionsResponse:
@@ -173,7 +171,7 @@ class EditorAgent:
             known = find_command(typed.name) if typed is not None else None
             if typed is not None and known is not None and known.name not in LEFT_OUT:
                 mode = opened.session.state.mode
-                await self._say(session_id, await run_command(opened.session.app, opened.loaded, typed))
+                await self._say(session_id, await run_command(opened.session.client, typed))
                 if opened.session.state.mode != mode:
                     update = helpers.update_current_mode(opened.session.state.mode)
                     await self._editor.session_update(session_id, update)
@@ -214,11 +212,16 @@ class EditorAgent:
                 session_id=session_id, tool_call=asked.call, options=asked.options
             )
         )
-        elsewhere = opened.session.answered_elsewhere
-        others = [asyncio.ensure_future(one.wait()) for one in (opened.cancelled, elsewhere)]
+        cancelled = asyncio.ensure_future(opened.cancelled.wait())
+        elsewhere = asyncio.ensure_future(
+            opened.session.app.session.wait_until(
+                lambda state: (state.approval or state.consultation) != question
+            )
+        )
+        others = (cancelled, elsewhere)
         try:
             await asyncio.wait({asking, *others}, return_when=asyncio.FIRST_COMPLETED)
-            if elsewhere.is_set() or not asking.done():
+            if elsewhere.done() or not asking.done():
                 return None
             outcome = asking.result().outcome
         except acp.RequestError:

@@ -2,9 +2,7 @@
 
 from acp import schema
 
-from duckflow.app.app import App
-from duckflow.cli.chat.engine import ChatEngine
-from duckflow.config.loading import LoadedSettings
+from duckflow.domain.session_client import SessionClient
 from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.actions import CommandContext
 from duckflow.ui.commands.dispatch import dispatch_in_turn
@@ -17,12 +15,11 @@ LEFT_OUT = ("help", "fork", "expand", "new", "resume", "quit")
 """Commands that an editor has its own way for."""
 
 
-def available_commands(app: App) -> list[schema.AvailableCommand]:
+def available_commands(client: SessionClient) -> list[schema.AvailableCommand]:
     """Ours, the user's own, and prompts of MCP servers."""
-    servers = app.mcp.reports() if app.mcp is not None else ()
     listed = [(one.name, text(f"commands.{one.name}"), one.takes) for one in COMMANDS.values()]
     listed = [one for one in listed if one[0] not in LEFT_OUT]
-    own = own_commands(app.extensions, servers)
+    own = own_commands(client.extensions, client.servers())
     listed += [(one.name, one.description, one.takes) for one in own if one.name not in COMMANDS]
     return [
         schema.AvailableCommand(
@@ -36,13 +33,11 @@ def available_commands(app: App) -> list[schema.AvailableCommand]:
     ]
 
 
-async def run_command(app: App, loaded: LoadedSettings, typed: TypedCommand) -> str:
-    """What a command says."""
+async def run_command(client: SessionClient, typed: TypedCommand) -> str:
+    """Run a command; the result is what it says."""
     lines: list[str] = []
     writer = Writer(lines.extend)
-    engine = ChatEngine(app, loaded)
-    await dispatch_in_turn(CommandContext(engine, writer, Screen(writer), _stay), typed)
-    await engine.aclose()
+    await dispatch_in_turn(CommandContext(client, writer, Screen(writer), _stay), typed)
     shown = "\n".join(line.rstrip("\n") for line in lines)
     return f"```\n{shown}\n```\n" if shown else ""
 

@@ -125,7 +125,7 @@ class EditorSessions:
         return any(one is opened for one in self._sessions.values())
 
     async def _list_commands(self, opened: EditorSession) -> None:
-        commands = helpers.update_available_commands(available_commands(opened.session.app))
+        commands = helpers.update_available_commands(available_commands(opened.session.client))
         await self._editor.session_update(opened.session.id, commands)
 
     def _unsaved(self, session_id: Callable[[], str]) -> Unsaved:

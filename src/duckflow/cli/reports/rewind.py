@@ -15,7 +15,7 @@ from duckflow.ui.views.events import Describer
 from duckflow.ui.views.undo import undo_text
 
 
-async def rewind_session(found: SessionSummary, number: int, *, files: bool, conversation: bool) -> str:
+async def rewind_session(found: SessionSummary, before: int, *, files: bool, conversation: bool) -> str:
     """Go back to before a message; what to tell the user."""
     folder = Path(found.workspace)
     with closing(open_log()) as log:
@@ -25,7 +25,7 @@ async def rewind_session(found: SessionSummary, number: int, *, files: bool, con
     try:
         app.begin()
         going = Rewind(app.session, app.log, app.undoing)
-        report = await going.back_to(number, conversation=conversation, files=files)
+        report = await going.back_to(before, conversation=conversation, files=files)
         told = Describer()(app.log.load(found.id)[-1].event)
     finally:
         await app.aclose()

@@ -87,10 +87,10 @@ class FleetSessions:
             if run.state != "waiting":
                 return "clients.stale"
             if state.approval is None and state.consultation is None:
-                objection = None if command.shown == run.question else "clients.stale"
+                objection = "" if command.shown == run.question else "clients.stale"
             else:
                 objection = objection_to(command, state)
-            if objection is not None:
+            if objection:
                 return objection
             fleet.answer(run.id, words_of(command, state), run.question)
         else:

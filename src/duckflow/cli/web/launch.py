@@ -60,12 +60,12 @@ async def _serve(listening: socket.socket, folder: Path, sessions: LocalSessions
     if sys.stdin.isatty():
         echo(text("web.more"))
         asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _another, tell)
-    tending = asyncio.ensure_future(sessions.tend())
+    serving = asyncio.ensure_future(sessions.serve_unowned())
     ending = asyncio.ensure_future(_end_streams(server, sessions))
     try:
         await server.serve(sockets=[listening])
     finally:
-        tending.cancel()
+        serving.cancel()
         ending.cancel()
         await sessions.aclose()
         if opened is not None:

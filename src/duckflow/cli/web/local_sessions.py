@@ -1,6 +1,6 @@
-"""The sessions of this machine for the web view: read along in the database, asked through their inboxes.
+"""The sessions of this machine for the web view: those this process has open, and those of other processes.
 
-Whoever has a session open takes what is asked of it. If nobody has, this process opens it and works.
+A command for a session that no process has open opens it here.
 """
 
 import asyncio
@@ -10,22 +10,26 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
+from duckflow.app.opening import Opening
 from duckflow.app.places import LIVE, holder_of, open_kept_files, open_log
 from duckflow.cli.secrets import redactor
 from duckflow.cli.web.fleet_sessions import FleetSessions
-from duckflow.cli.web.worker import SessionWorker
+from duckflow.config.loading import load_as_trusted
 from duckflow.config.places import state_dir
 from duckflow.config.settings import Settings
 from duckflow.domain.commands import CancelWork, ClientCommand, SayMessage
 from duckflow.domain.errors import UsageError, UserError
 from duckflow.domain.events import Recorded
 from duckflow.domain.modes import Mode
+from duckflow.domain.session_client import SessionUpdate
 from duckflow.i18n.catalogue import text
 from duckflow.loops.session import Session
 from duckflow.loops.undo.earlier_sessions import EarlierChanges
-from duckflow.loops.undo.rewind import fork, past_messages
+from duckflow.loops.undo.rewind import fork
 from duckflow.loops.undo.undo import Undo
 from duckflow.safety.files.workspace import Workspace
+from duckflow.session.host import SessionHost
+from duckflow.session.inbox import leave_command
 from duckflow.store.command_inbox import CommandInbox
 from duckflow.store.live_file import live_path, read_live
 from duckflow.store.sessions import Sessions, SessionSummary
@@ -39,11 +43,11 @@ _LISTED = 100
 _log = logging.getLogger(__name__)
 
 
-class _Working(NamedTuple):
+class _Open(NamedTuple):
     """A session that is open in this process."""
 
-    worker: SessionWorker
-    task: asyncio.Task[None]
+    host: SessionHost
+    serving: asyncio.Task[None]
 
 
 class LocalSessions:
@@ -55,8 +59,11 @@ class LocalSessions:
         self._events = open_log()
         self._sessions = Sessions(self._events.database)
         self._inbox = CommandInbox(self._events.database)
-        self._waits = True
-        self._working: dict[str, _Working] = {}
+        self._left = True
+        self._open: dict[str, _Open] = {}
+        self._opening = asyncio.Lock()
+        self.changed = asyncio.Event()
+        """Set once something happens in a session of this process, and replaced by a fresh event then."""
         self.fleet = FleetSessions(database)
         self.closing = asyncio.Event()
 
@@ -113,16 +120,22 @@ class LocalSessions:
             run = session_id.removeprefix(RUN)
             objection = await asyncio.to_thread(self.fleet.send, run, command)
             return text(objection) if objection else ""
-        number = self._inbox.put(self._show(session_id).id, command)
-        if not number:
-            return text("web.too_many")
-        self._waits = True
-        for _ in range(int(_PATIENCE_S / _LOOK_S)):
-            result = self._inbox.result(number)
-            if result is not None:
-                return text(result) if result.startswith("clients.") else result
-            await asyncio.sleep(_LOOK_S)
-        return None
+        found = self._show(session_id)
+        if (ending := self._open.get(session_id)) is not None and ending.host.leaving:
+            await asyncio.wait([ending.serving])
+        if (opened := self._open.get(session_id)) is None and holder_of(found.workspace) == session_id:
+            sent = asyncio.ensure_future(leave_command(self._inbox, session_id, command))
+        elif opened is None and isinstance(command, CancelWork):
+            return text("clients.nothing_runs")
+        else:
+            host = opened.host if opened else await self._take_up(session_id, Path(found.workspace))
+            sent = host.send(command, guest=True).taken
+        await asyncio.wait([sent], timeout=_PATIENCE_S)
+        if not sent.done():
+            sent.cancel()
+            return None
+        objection = sent.result()
+        return text(objection) if objection.startswith("clients.") else objection
 
     async def start(self, folder: str, said: str, mode: str, *, queued: bool = False) -> str:
         """Open a session in one of the known folders and say something, or queue it; its id."""
@@ -134,27 +147,27 @@ class LocalSessions:
             options = {"mode": mode or None, "model": self._flags.get("llm.model")}
             return RUN + await asyncio.to_thread(self.fleet.submit, folder, said, options)
         flags = {**self._flags, "mode": mode or self._flags.get("mode")}
-        await self._free(Path(folder))
-        worker = await SessionWorker().open(Path(folder), None, flags)
-        self._keep(worker)
-        self._inbox.put(worker.session_id, SayMessage(text=said))
-        return worker.session_id
+        async with self._opening:
+            host = await self._open_host(Path(folder), None, flags)
+        host.send(SayMessage(text=said), guest=True)
+        return host.session_id
 
-    async def fork(self, session_id: str, before: int) -> str:
+    def fork(self, session_id: str, before: int) -> str:
         """A new session that begins as this one was before a message, or is (0); its id."""
-        found = self._show(session_id).id
-        said = past_messages(self._events.load(found)) if before else ()
-        number = next((one.number for one in said if one.seq == before), 0) if before else None
-        return fork(self._events, found, number)
+        return fork(self._events, self._show(session_id).id, before or None)
 
-    async def tend(self) -> None:
-        """Open what nobody has open and somebody wants something of, until this is cancelled."""
+    def is_open(self, session_id: str) -> bool:
+        """True if this process has it open, and tells what happens without being asked."""
+        return session_id in self._open
+
+    async def serve_unowned(self) -> None:
+        """Open sessions that have pending commands but no owner, until cancelled."""
         seen = -1
         while True:
             try:
-                version = self.version()  # does not count what this process puts into an inbox
-                if self._waits or version != seen:
-                    self._waits = await self._tend_once()
+                version = self.version()
+                if self._left or version != seen:
+                    self._left = await self._take_up_waiting()
                     seen = version
             except UserError as error:
                 _log.warning("%s", text(error.key, **error.values))
@@ -163,10 +176,10 @@ class LocalSessions:
     async def aclose(self) -> None:
         """Stop the work in order; everything is kept."""
         self.closing.set()
-        working = [one.task for one in self._working.values()]
-        for task in working:
+        serving = [one.serving for one in self._open.values()]
+        for task in serving:
             task.cancel()
-        await asyncio.gather(*working, return_exceptions=True)
+        await asyncio.gather(*serving, return_exceptions=True)
         self.fleet.close()
         self._events.close()
 
@@ -180,50 +193,67 @@ class LocalSessions:
             raise UsageError("fleet.is_a_run", run=found.id)
         return found
 
-    async def _tend_once(self) -> bool:
-        """Whether somebody else has a session that something waits for: they may go before they take it."""
+    async def _take_up_waiting(self) -> bool:
+        """True if a command waits for another process: it may end before it takes the command."""
         left = False
         for session_id in self._inbox.sessions():
-            if session_id in self._working:
-                left = True
-                continue
             found = self._sessions.show(session_id)
-            if holder_of(found.workspace) == session_id:
+            if session_id in self._open or holder_of(found.workspace) == session_id:
                 left = True
                 continue
-            for number, command in self._inbox.waiting(session_id):
+            waiting = self._inbox.waiting(session_id)
+            for number, command in waiting:
                 if isinstance(command, CancelWork):
                     self._inbox.settle(number, "clients.nothing_runs")
-            if self._inbox.waiting(session_id):
-                await self._open(session_id, Path(found.workspace))
+            if not all(isinstance(one.command, CancelWork) for one in waiting):
+                await self._take_up_or_refuse(session_id, Path(found.workspace))
         return left
 
-    async def _free(self, folder: Path) -> None:
-        """Leave a folder that this process holds for a session in which nothing is being done."""
-        folder = await asyncio.to_thread(folder.resolve)
-        for one in [*self._working.values()]:
-            if one.worker.folder == folder and one.worker.leave():
-                await asyncio.wait([one.task])
-
-    async def _open(self, session_id: str, folder: Path) -> None:
+    async def _take_up_or_refuse(self, session_id: str, folder: Path) -> None:
         try:
-            await self._free(folder)
-            self._keep(await SessionWorker().open(folder, session_id, {**self._flags, "mode": None}))
+            await self._take_up(session_id, folder)
         except UserError as error:
             if holder_of(str(folder)) == session_id:
-                return  # somebody else was faster, and takes it
+                return  # another process was faster, and takes the command
             for number, _ in self._inbox.waiting(session_id):
                 self._inbox.settle(number, text(error.key, **error.values))
 
-    def _keep(self, worker: SessionWorker) -> None:
-        task = asyncio.ensure_future(worker.run())
-        self._working[worker.session_id] = _Working(worker, task)
-        task.add_done_callback(lambda done: self._ended(worker.session_id, done))
+    async def _take_up(self, session_id: str, folder: Path) -> SessionHost:
+        """The session, opened here if it is not yet."""
+        async with self._opening:
+            opened = self._open.get(session_id)
+            if opened is not None:
+                return opened.host
+            return await self._open_host(folder, session_id, {**self._flags, "mode": None})
 
-    def _ended(self, session_id: str, task: asyncio.Task[None]) -> None:
-        self._working.pop(session_id, None)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("session %s ended", session_id, exc_info=error)
+    async def _open_host(self, folder: Path, session_id: str | None, flags: dict[str, object]) -> SessionHost:
+        """Open a session; another one that this process has open in the folder, and that rests, is closed.
+
+        A project's own settings act only if the user trusts them already: no person is asked about it here.
+        """
+        root = await asyncio.to_thread(folder.resolve)
+        for one in [*self._open.values()]:
+            if one.host.folder == root and one.host.leave():
+                await asyncio.wait([one.serving])
+        loaded = await asyncio.to_thread(load_as_trusted, folder, flags=flags)
+        keeps_mode = flags.get("mode") is None
+        opening = Opening(loaded, folder, session_id, attended=True, keeps_mode=keeps_mode)
+        host = await SessionHost.open(opening, self._tell)
+        self._open[host.session_id] = _Open(host, asyncio.ensure_future(self._serve(host)))
+        return host
+
+    async def _serve(self, host: SessionHost) -> None:
+        """Have a session open until it rests."""
+        try:
+            await host.until_idle()
+        finally:
+            await host.aclose()
+            self._open.pop(host.session_id, None)
+
+    def _tell(self, _update: SessionUpdate) -> None:
+        """Wake the pages."""
+        changed, self.changed = self.changed, asyncio.Event()
+        changed.set()
 
     def _status(self, session_id: str, workspace: str, outcome: str | None, last: str) -> str:
         """Whether it works, waits for the user, is open, or rests."""

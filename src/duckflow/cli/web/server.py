@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -76,7 +77,7 @@ def make_app(sessions: LocalSessions) -> Starlette:
 
     async def fork(request: Request) -> Response:
         before = TypeAdapter(dict[str, int]).validate_json(await _body(request))["before"]
-        return JSONResponse({"session": await sessions.fork(_named(request), before)})
+        return JSONResponse({"session": sessions.fork(_named(request), before)})
 
     async def retry(request: Request) -> Response:
         await _body(request)
@@ -148,6 +149,7 @@ async def _stream(sessions: LocalSessions, session_id: str, after: int) -> Async
     run: Payload | None = None
     while not sessions.closing.is_set():
         fresh: list[bytes] = []
+        changed = sessions.changed
         version = sessions.version()
         look = clock() - looked >= _FLEET_S
         if look:
@@ -175,6 +177,10 @@ async def _stream(sessions: LocalSessions, session_id: str, after: int) -> Async
             quiet = clock()
             yield b"".join(fresh)
         await asyncio.sleep(_LOOK_S)
+        if sessions.is_open(session_id):  # else another process may have changed it by now
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_FLEET_S):
+                    await changed.wait()
 
 
 def _changed(told: dict[str, str], event: str, payload: object) -> list[bytes]:

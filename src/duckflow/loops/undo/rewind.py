@@ -2,26 +2,16 @@
 
 import secrets
 from collections.abc import Sequence
-from datetime import datetime
-from typing import NamedTuple
 
-from duckflow.domain.errors import UsageError, UserError
+from duckflow.domain.errors import UserError
 from duckflow.domain.events import ActionFinished, Recorded, Rewound, SessionStarted, UserMessage
 from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.rewind import present
+from duckflow.domain.session_client import PastMessage, find_message
 from duckflow.loops.session import Session
 from duckflow.loops.undo.undo import Undo
 from duckflow.store.event_log import SqliteEventLog
-
-
-class PastMessage(NamedTuple):
-    """A message of the user's that can be gone back to: its number, from 1, and its place in the session."""
-
-    number: int
-    seq: int
-    at: datetime
-    text: str
 
 
 class Rewind:
@@ -32,17 +22,13 @@ class Rewind:
         self._log = log
         self._undoing = undoing
 
-    def messages(self) -> Sequence[PastMessage]:
-        """What the user said, oldest first."""
-        return past_messages(self._log.load(self._session.state.session_id))
-
-    async def back_to(self, number: int, *, conversation: bool = True, files: bool = True) -> UndoReport:
-        """Go back to before a message, and say what became of the files."""
+    async def back_to(self, before: int, *, conversation: bool = True, files: bool = True) -> UndoReport:
+        """Go back to before a message, which is named by its event; the result says how the files fared."""
         state = self._session.state
         if state.running or state.task_running or state.background_runs:
             raise UserError("undo.busy")
         events = self._log.load(state.session_id)
-        message = find_message(events, number)
+        message = _message_at(events, before)
         report = UndoReport()
         if files:
             since = [one.event for one in events if one.seq >= message.seq]
@@ -62,18 +48,16 @@ def past_messages(events: Sequence[Recorded]) -> Sequence[PastMessage]:
     return [PastMessage(number, *one) for number, one in enumerate(said, start=1)]
 
 
-def find_message(events: Sequence[Recorded], number: int) -> PastMessage:
-    """The message of this number; UsageError if there is none."""
+def _message_at(events: Sequence[Recorded], seq: int) -> PastMessage:
     messages = past_messages(events)
-    if not 1 <= number <= len(messages):
-        raise UsageError("rewind.no_message", number=number, count=len(messages))
-    return messages[number - 1]
+    number = next((one.number for one in messages if one.seq == seq), 0)
+    return find_message(messages, number)
 
 
-def fork(log: SqliteEventLog, session_id: str, number: int | None = None) -> str:
+def fork(log: SqliteEventLog, session_id: str, before: int | None = None) -> str:
     """A new session that begins as this one is now, or was before a message; its id."""
     events = log.load(session_id)
-    upto = find_message(events, number).seq if number is not None else None
+    upto = _message_at(events, before).seq if before is not None else None
     new = secrets.token_hex(4)
     copied = [_renamed(one, new) for one in events if upto is None or one.seq < upto]
     log.copy(new, copied)

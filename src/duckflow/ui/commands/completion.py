@@ -7,10 +7,10 @@ from prompt_toolkit.document import Document
 
 from duckflow.domain.model import EFFORTS
 from duckflow.domain.modes import MODES
+from duckflow.domain.session_client import SessionClient
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.table import COMMANDS, SLASHES, Completes, find_command, own_commands
-from duckflow.ui.engine import Engine
 from duckflow.ui.output.escaping import on_one_line
 
 _MOST = 50
@@ -18,10 +18,10 @@ _TITLE = 50
 
 
 class Suggestions(Completer):
-    """Looks at what is before the cursor. The engine, asked at every key press, has all at hand."""
+    """Looks at what is before the cursor. The client, asked at every key press, has all at hand."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, client: SessionClient) -> None:
+        self._client = client
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         """What could follow."""
@@ -33,7 +33,7 @@ class Suggestions(Completer):
         word = before[max(before.rfind(" "), before.rfind("\n"), before.rfind("\u3000")) + 1 :]
         at = word.rfind("@")
         if at >= 0:
-            for path in _matching(word[at + 1 :], self._engine.files()):
+            for path in _matching(word[at + 1 :], self._client.files()):
                 yield Completion(f"@{path}", start_position=at - len(word), display=path)
 
     def _command(self, typed: str) -> Iterator[Completion]:
@@ -44,7 +44,7 @@ class Suggestions(Completer):
                     shown = f"/{command.name} {command.takes}".rstrip()
                     meta = text(f"commands.{command.name}")
                     yield Completion(f"/{command.name}", -len(name) - 1, display=shown, display_meta=meta)
-            for own in own_commands(self._engine.extensions, self._engine.servers()):
+            for own in own_commands(self._client.extensions, self._client.servers()):
                 if own.name.startswith(name.casefold()) and own.name not in COMMANDS:
                     shown = on_one_line(f"/{own.name} {own.takes}".rstrip())
                     meta = cut(on_one_line(own.description), _TITLE)
@@ -60,11 +60,11 @@ class Suggestions(Completer):
             case "modes":
                 return [(mode, text(f"status.means.{mode}")) for mode in MODES]
             case "models":
-                return [(name, "") for name in self._engine.models()]
+                return [(name, "") for name in self._client.models()]
             case "efforts":
                 return [(effort, text(f"effort.means.{effort}")) for effort in EFFORTS]
             case "sessions":
-                earlier = self._engine.sessions()
+                earlier = self._client.sessions()
                 return [(one.session_id, cut(on_one_line(one.title), _TITLE)) for one in earlier]
             case "scopes":
                 return [("session", "")]

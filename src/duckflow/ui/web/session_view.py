@@ -5,7 +5,7 @@ from typing import Any
 
 from duckflow.domain import events
 from duckflow.domain.commands import hash_of
-from duckflow.domain.events import Event, Recorded
+from duckflow.domain.events import Recorded, works_after
 from duckflow.domain.frozen import replace
 from duckflow.domain.pacing.vitals import VITALS, VitalName, face_of
 from duckflow.domain.questions.approval import Approval
@@ -24,26 +24,12 @@ from duckflow.ui.views.live.status_bar import short_model
 
 Payload = dict[str, Any]
 
-_BEGINS = (
-    events.UserMessage,
-    events.ApprovalAnswered,
-    events.ConsultationAnswered,
-    events.DecisionMade,
-    events.ActionStarted,
-)
-_ENDS = (events.RequestFinished, events.SessionStarted)
-"""Events after which work goes on, and after which it does not."""
 _EDIT = "approval.instead.edit"
 """What the page does not offer: an answer from there is bound to what was shown."""
 _POINTS = 500
 """Of the chart; the oldest go first."""
 RUN = "run-"
 """What the id of a run of the fleet begins with here."""
-
-
-def works_after(event: Event, before: bool) -> bool:  # noqa: FBT001 - what was, and what is
-    """Whether work goes on after an event."""
-    return isinstance(event, _BEGINS) if isinstance(event, _BEGINS + _ENDS) else before
 
 
 class SessionView:

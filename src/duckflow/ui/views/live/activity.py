@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from duckflow.domain.frozen import replace
 from duckflow.domain.live_updates import Waiting
+from duckflow.domain.session_client import SessionClient
 from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import text
-from duckflow.ui.engine import Engine
 from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.input.prompt_view import DrawView, Line, PromptView
 from duckflow.ui.output.escaping import harmless, on_one_line
@@ -126,14 +126,14 @@ def _waits(message: str, columns: int) -> str:
     return cut_to_width(text("chat.queued", message=on_one_line(message)), columns)
 
 
-def prompt_view(engine: Engine, activity: Activity, keyboard: Keyboard) -> DrawView:
-    """Draws what is around the prompt from what the engine and the screen know at that moment."""
+def prompt_view(client: SessionClient, activity: Activity, keyboard: Keyboard) -> DrawView:
+    """Draws what is around the prompt from what the session and the screen know at that moment."""
 
     def draw(columns: int) -> PromptView:
-        state = engine.state
+        state = client.state
         return PromptView(
             activity=activity.lines(state, keyboard.inbox, columns),
-            bar=bar_lines(state, engine.around, columns),
+            bar=bar_lines(state, client.status, columns),
         )
 
     return draw

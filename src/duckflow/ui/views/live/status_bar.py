@@ -1,21 +1,21 @@
 """The bar at the bottom: how the duck is doing (H6), then mode, model, cost, context and sandbox."""
 
 from duckflow.domain.pacing.vitals import VITALS, Vitals, face_of
+from duckflow.domain.session_client import EngineStatus
 from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import text
-from duckflow.ui.engine import Surroundings
 from duckflow.ui.input.prompt_view import Line
 from duckflow.ui.output.text_width import cut_to_width, width_of
 
 _LOW, _MIDDLE = 0.5, 0.7
 
 
-def bar_lines(state: AgentState, around: Surroundings, columns: int) -> tuple[Line, ...]:
+def bar_lines(state: AgentState, status: EngineStatus, columns: int) -> tuple[Line, ...]:
     """The bar in one line if there is room, else in two; the narrower, the fewer words."""
     vitals = vitals_line(state.vitals, short=False)
     if _width(vitals) > columns - 1:
         vitals = vitals_line(state.vitals, short=True)
-    facts = _facts(state, around)
+    facts = _facts(state, status)
     room = columns - 1
     if _width(vitals) + 2 + _width(facts) <= room:
         return ([*vitals, ("bar", "  "), *facts],)
@@ -33,14 +33,14 @@ def vitals_line(vitals: Vitals, *, short: bool) -> Line:
     return [*line, ("bar", " ]")]
 
 
-def _facts(state: AgentState, around: Surroundings) -> Line:
+def _facts(state: AgentState, status: EngineStatus) -> Line:
     line: Line = [("bar.mode", state.mode)]
-    facts = [short_model(state.model), _cost(state), _context(state, around.window)]
+    facts = [short_model(state.model), _cost(state), _context(state, status.window)]
     line += [("bar", f" · {fact}") for fact in facts if fact]
-    if around.sandbox == "none":
+    if status.sandbox == "none":
         line.append(("bar.warning", f" · {text('status.no_sandbox')}"))
-    elif around.sandbox:
-        line.append(("bar", f" · {around.sandbox}"))
+    elif status.sandbox:
+        line.append(("bar", f" · {status.sandbox}"))
     return line
 
 

@@ -1,0 +1,369 @@
+"""The session's actor: owns the parts of an open session and carries out every command, one after the other.
+
+Read `SessionHost._perform`: it is the only place that interprets commands. Interfaces are clients (`local`),
+and so are other processes, whose commands come through the inbox (`inbox`) as those of guests.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from duckflow.app.app import App
+from duckflow.app.opening import Opening, open_app
+from duckflow.domain import commands
+from duckflow.domain.commands import SessionCommand, SessionResult
+from duckflow.domain.decision import Action
+from duckflow.domain.errors import ToolError, UsageError, UserError
+from duckflow.domain.events import EffortChanged, ModeChanged, Recorded, TaskReported, report_of
+from duckflow.domain.files.changes import UndoReport
+from duckflow.domain.live_updates import LiveUpdate
+from duckflow.domain.questions.approval import AnswerApproval
+from duckflow.domain.session_client import StatusChanged
+from duckflow.domain.state import AgentState
+from duckflow.domain.work.outcomes import RequestOutcome
+from duckflow.loops.undo.rewind import Rewind, fork
+from duckflow.session.channel import Broadcast, Receipt, UpdateSubscriber
+from duckflow.session.inbox import InboxPoller
+from duckflow.store.command_inbox import CommandInbox
+from duckflow.store.memory import Memories
+from duckflow.ui.commands.table import find_custom, read_prompt
+
+if TYPE_CHECKING:
+    from duckflow.loops.thinking.title_writer import TitleWriter
+
+IDLE_S = 60.0
+"""A session that is only open for guests gives its folder back when nothing was done for so long."""
+ASKED_S = 600.0
+"""The same while a question is open."""
+_SHELL = "shell.run"
+_AT_ONCE = (
+    commands.CancelWork,
+    commands.SetMode,
+    commands.SetEffort,
+    commands.RateRequest,
+    commands.ForkSession,
+    commands.ForgetMemories,
+)
+"""Commands that act beside the work, without waiting for its end."""
+_log = logging.getLogger(__name__)
+
+
+class SessionHost:
+    """One open session. If it is `driven` by a program, requests of guests wait for its next owner, and
+    the work on a request includes its background."""
+
+    def __init__(
+        self, app: App, broadcast: Broadcast, title: "TitleWriter | None" = None, *, driven: bool = False
+    ) -> None:
+        self.app = app
+        self.broadcast = broadcast
+        self._driven = driven
+        self.outcome: RequestOutcome | None = None
+        """The outcome of the last work."""
+        self._title = title
+        self._waiting: list[Receipt] = []
+        self._work: asyncio.Task[SessionResult] | None = None
+        self._behind: set[asyncio.Task[None]] = set()
+        self._reported = False
+        self._stirred = asyncio.Event()
+        self.leaving = False
+        """True once nothing more is taken."""
+        app.session.subscribe(self._note)
+        self._keep(self._serve_inbox())
+
+    @classmethod
+    async def open(cls, opening: Opening, *subscribers: UpdateSubscriber, driven: bool = False) -> Self:
+        """Open a session; subscribers miss nothing. UserError if its folder is in use or no model answers."""
+        broadcast = Broadcast(*subscribers)
+        app = await open_app(opening, broadcast)
+        if driven or not opening.loaded.settings.ui.titles:
+            return cls(app, broadcast, driven=driven)
+        from duckflow.loops.thinking.title_writer import TitleWriter  # noqa: PLC0415 - not for programs
+
+        return cls(app, broadcast, TitleWriter(app.session, app.advisor))
+
+    @property
+    def state(self) -> AgentState:
+        """The newest state."""
+        return self.app.session.state
+
+    @property
+    def session_id(self) -> str:
+        """Id of the session."""
+        return self.state.session_id
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the session."""
+        return self.app.workspace.root
+
+    @property
+    def busy(self) -> bool:
+        """True while a command is being carried out."""
+        return self._work is not None
+
+    def send(self, command: SessionCommand, *, guest: bool = False) -> Receipt:
+        """Carry out a command, now or in its turn. Errors of a guest's command are recorded for all."""
+        receipt = Receipt(command, guest=guest)
+        objection = self.standing(command, guest=guest)
+        if objection or self.leaving:
+            receipt.end(SessionResult(objection=objection or "clients.nothing_runs"))
+        elif self._acts_at_once(command):
+            receipt.end(self._act(command))
+        else:
+            self._waiting.append(receipt)
+            self._advance()
+        return receipt
+
+    def standing(self, command: SessionCommand, *, guest: bool) -> str | None:
+        """Empty if the command can begin now, else the objection to it, or None while it must wait."""
+        state = self.state
+        asked = state.approval is not None or state.consultation is not None
+        match command:
+            case _ if self.leaving:
+                return None
+            case commands.CancelWork():
+                return "" if self.busy else "clients.nothing_runs"
+            case commands.SayMessage() | commands.UndoWork() | commands.RewindWork() if (
+                guest and self._driven
+            ):
+                return None
+            case commands.SayMessage(text=said) if guest and not said.strip():
+                return "clients.not_offered"
+            case commands.SayMessage() if guest and asked:
+                return None
+            case _ if objection := commands.objection_to(command, state, guest=guest):
+                return objection
+            case _:
+                return None if self.busy and not self._acts_at_once(command) else ""
+
+    def _acts_at_once(self, command: SessionCommand) -> bool:
+        """Tasks in the background are stopped at once; commands that go on are, and ask, in their turn."""
+        if isinstance(command, commands.StopBackground):
+            return bool(self.state.background_runs) or not self.state.background_commands
+        return isinstance(command, _AT_ONCE)
+
+    async def until_idle(self) -> None:
+        """Come back when nothing was to be done for a while, or `leave` was called."""
+        while not self.leaving:
+            state = self.state
+            asked = state.approval is not None or state.consultation is not None
+            self._stirred.clear()
+            try:
+                async with asyncio.timeout(ASKED_S if asked else IDLE_S):
+                    await self._stirred.wait()
+            except TimeoutError:
+                self.leave()
+
+    def leave(self) -> bool:
+        """Take nothing more, so that the folder can be used otherwise; False if something is being done."""
+        own = any(not receipt.guest for receipt in self._waiting)
+        if self.busy or own or self.state.background_runs:
+            return False
+        self.leaving = True
+        self._stirred.set()
+        return True
+
+    async def stop(self) -> None:
+        """Stop the work, and come back when it has stopped."""
+        if self._work is not None:
+            self._work.cancel()
+            await asyncio.wait([self._work])
+
+    async def aclose(self) -> None:
+        """Stop everything and give all back; what happened is stored, and can be gone on with."""
+        self.leaving = True
+        for task in self._behind:
+            task.cancel()
+        await asyncio.gather(*self._behind, return_exceptions=True)
+        for receipt in self._waiting:
+            if receipt.guest and commands.is_sendable(receipt.command):
+                CommandInbox(self.app.log.database).put(
+                    self.session_id, receipt.command
+                )  # for the next owner
+            receipt.end(SessionResult(outcome="interrupted"))
+        self._waiting.clear()
+        await self.stop()
+        await self.app.aclose()
+        self.broadcast.close()
+
+    def _note(self, update: Recorded | LiveUpdate) -> None:
+        """A request may wait for the report of its background."""
+        if isinstance(update, Recorded) and isinstance(update.event, TaskReported) and not self._driven:
+            self._reported = True
+            self._advance()
+
+    def _advance(self) -> None:
+        """Begin the next command if there is one that can begin."""
+        self._stirred.set()
+        if self._work is not None or self.leaving:
+            return
+        receipt = self._next()
+        if receipt is None:
+            return
+        self._work = asyncio.ensure_future(self._perform(receipt.command))
+        self._work.add_done_callback(partial(self._ended, receipt))
+        self.broadcast(StatusChanged(busy=True))
+        receipt.take()
+
+    def _next(self) -> Receipt | None:
+        state = self.state
+        if self._reported and state.approval is None and state.consultation is None:
+            self._reported = False
+            request = state.request
+            if request is not None and request.outcome == "deferred" and not state.background_runs:
+                return Receipt(commands.ContinueWork(), guest=True)
+        for receipt in [*self._waiting]:
+            standing = self.standing(receipt.command, guest=receipt.guest)
+            if standing is not None:
+                self._waiting.remove(receipt)
+            if standing:
+                receipt.end(SessionResult(objection=standing))
+            elif standing == "":
+                return receipt
+        return None
+
+    def _ended(self, receipt: Receipt, work: asyncio.Task[SessionResult]) -> None:
+        self._work = None
+        if work.cancelled():
+            result: SessionResult | BaseException = SessionResult(outcome="interrupted")
+        else:
+            result = work.exception() or work.result()
+        if isinstance(result, SessionResult) and result.outcome is not None:
+            self.outcome = result.outcome
+        if receipt.guest and isinstance(result, UserError):
+            self.app.session.record(report_of(result))
+        elif receipt.guest and isinstance(result, BaseException):
+            _log.error("a command of a guest failed", exc_info=result)
+        if self._title is not None and isinstance(result, SessionResult) and result.outcome == "done":
+            self._keep(self._title.give())
+        self._advance()
+        if self._work is None:
+            self.broadcast(StatusChanged(busy=False))
+        receipt.end(result)
+
+    def _act(self, command: SessionCommand) -> SessionResult:
+        """Carry out a command that acts beside the work."""
+        match command:
+            case commands.CancelWork():
+                if self._driven:
+                    self.app.tasks.cancel()
+                if self._work is not None:
+                    self._work.cancel()
+            case commands.StopBackground():
+                return SessionResult(objection="" if self.app.tasks.cancel() else "tasks.none")
+            case commands.SetMode(mode=mode):
+                self.app.session.record(ModeChanged(mode=mode))
+            case commands.SetEffort(effort=effort):
+                self.app.session.record(EffortChanged(effort=effort))
+            case commands.RateRequest(rating=rating):
+                rated = self.app.chat.rate(rating)
+                return SessionResult(objection="" if rated else "stats.rate_nothing")
+            case commands.ForkSession(before=before):
+                return SessionResult(session_id=fork(self.app.log, self.session_id, before))
+            case commands.ForgetMemories(numbers=numbers):
+                return SessionResult(forgotten=len(Memories(self.app.log.database).delete(numbers)))
+            case _:
+                raise NotImplementedError(command)
+        return SessionResult()
+
+    async def _perform(self, command: SessionCommand) -> SessionResult:
+        """Carry out a command in its turn."""
+        chat = self.app.chat
+        match command:
+            case commands.SayMessage(text=said):
+                return await self._worked(chat.say(await self._meant(said)))
+            case commands.AnswerShown(answer=answer):
+                return await self._worked(chat.answer(answer))
+            case commands.ChooseShown(way=way):
+                return await self._worked(chat.choose(way))
+            case commands.AnswerInWords(text=said):
+                return await self._worked(chat.answer_in_words(said))
+            case commands.DeclineAndStop():
+                await _begin_and_stop(chat.answer(AnswerApproval(yes=False)))
+            case commands.ContinueWork():
+                asked = self.state.approval is not None or self.state.consultation is not None
+                if asked:
+                    return SessionResult(outcome=chat.remind())
+                return await self._worked(chat.go_on())
+            case commands.AskAboutUnknown(what=what):
+                return SessionResult(outcome=chat.ask("unknown", what=what))
+            case commands.RunShellCommand(command=line):
+                return await self._run_shell(line)
+            case commands.StopBackground():
+                await chat.stop_commands()
+            case commands.UndoWork(wanted=wanted):
+                return SessionResult(report=await self._undo(wanted))
+            case commands.RewindWork(before=before, part=part):
+                files, conversation = part != "conversation", part != "files"
+                going = Rewind(self.app.session, self.app.log, self.app.undoing)
+                report = await going.back_to(before, conversation=conversation, files=files)
+                return SessionResult(report=report)
+            case commands.SetModel(name=name):
+                await self.app.model.change(name)
+            case _:
+                return self._act(command)
+        return SessionResult()
+
+    async def _worked(self, work: Coroutine[Any, Any, RequestOutcome]) -> SessionResult:
+        outcome = await work
+        return SessionResult(
+            outcome=await self.app.chat.let_background_end(outcome) if self._driven else outcome
+        )
+
+    async def _meant(self, said: str) -> str:
+        """The message that a line stands for: a command of the user's own, a prompt of an MCP server."""
+        prompt = read_prompt(said)
+        if prompt is None:
+            return find_custom(said, self.app.extensions.commands) or said
+        if self.app.mcp is None:
+            raise UsageError("mcp.no_prompt", name=prompt.name)
+        await self.app.mcp.ready()
+        server, _, name = prompt.name.partition(".")
+        return await self.app.mcp.prompt(server, name, prompt.argument)
+
+    async def _undo(self, wanted: str) -> UndoReport:
+        undoing = self.app.undoing
+        if wanted in ("redo", "all"):
+            return await (undoing.redo() if wanted == "redo" else undoing.undo_request())
+        if wanted and not wanted.isdecimal():
+            raise UsageError("undo.wanted", wanted=wanted)
+        return await undoing.undo(int(wanted or 1))
+
+    async def _run_shell(self, line: str) -> SessionResult:
+        action = Action(operation=_SHELL, args={"command": line}, reasoning="the user ran it")
+        try:
+            await self.app.dispatcher.run_now([action], by_user=True)
+        except ToolError:
+            return SessionResult(objection="shell.not_there")
+        return SessionResult()
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._behind.add(task)
+        task.add_done_callback(self._behind.discard)
+
+    async def _serve_inbox(self) -> None:
+        """Settle each command of another process that need not wait, then carry it out.
+
+        In this order a command may be lost in a crash, but is never carried out twice.
+        """
+        poller = InboxPoller(self.app.log.database, self.session_id)
+        async for waiting in poller.arrivals():
+            for number, command in waiting:
+                standing = self.standing(command, guest=True)
+                if standing is not None and poller.settle(number, standing) and not standing:
+                    self.send(command, guest=True)
+
+
+async def _begin_and_stop(work: Coroutine[Any, Any, object]) -> None:
+    """Let the work record its first step, and stop it at the first thing that it would wait for."""
+    task = asyncio.ensure_future(work)
+    await asyncio.sleep(0)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task

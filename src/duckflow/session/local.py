@@ -1,0 +1,142 @@
+"""A client in the process that has the session open; only a queue of updates is between it and the host."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+
+from duckflow.config.loading import LoadedSettings, rows
+from duckflow.domain.commands import SessionCommand
+from duckflow.domain.errors import ProviderError, ToolError
+from duckflow.domain.extensions import Extensions, ServerReport
+from duckflow.domain.model import PromptUse
+from duckflow.domain.session_client import (
+    EarlierSession,
+    EngineStatus,
+    PastMessage,
+    SessionUpdate,
+    StatusChanged,
+)
+from duckflow.domain.state import AgentState
+from duckflow.domain.work.memory import Memory
+from duckflow.i18n.catalogue import text
+from duckflow.loops.undo.rewind import past_messages
+from duckflow.safety.files.listing import SKIPPED
+from duckflow.session.channel import Receipt, UpdateQueue
+from duckflow.session.host import SessionHost
+from duckflow.store.memory import Memories
+from duckflow.store.sessions import Sessions
+
+_MOST_FILES = 5_000
+_DEPTH = 8
+
+
+class LocalSession:
+    """The session of a host, for one client."""
+
+    def __init__(self, host: SessionHost, loaded: LoadedSettings) -> None:
+        self._host = host
+        self._app = host.app
+        self._loaded = loaded
+        self._files: Sequence[str] = ()
+        self.extensions: Extensions = host.app.extensions
+        self.status = EngineStatus()
+
+    @property
+    def state(self) -> AgentState:
+        """The newest state."""
+        return self._host.state
+
+    @property
+    def busy(self) -> bool:
+        """True while a command is being carried out."""
+        return self._host.busy
+
+    def send(self, command: SessionCommand) -> Receipt:
+        """Have a command carried out, now or in its turn."""
+        return self._host.send(command)
+
+    def updates(self) -> AsyncIterator[SessionUpdate]:
+        """Everything that happens from now on."""
+        updates = UpdateQueue()
+        self._host.broadcast.subscribe(updates)
+        return updates
+
+    async def keep_ready(self) -> None:
+        """Behind the prompt: try the sandbox, list the files, open the model; again after each work."""
+        updates = self.updates()
+        self._set_status(self.status._replace(sandbox=(await self._app.shell.sandbox()).level))
+        await self._list_files()
+        if self._app.mcp is not None:
+            await self._app.mcp.ready()
+        await self._app.model.warm()
+        await self._learn_window()
+        async for update in updates:
+            if isinstance(update, StatusChanged) and not update.busy and not self.busy:
+                await self._list_files()
+                await self._learn_window()
+
+    async def proposal(self) -> str | None:
+        """The whole text that the open question would write or run; None if it can't be changed."""
+        return await self._app.chat.proposal()
+
+    async def diff(self, *, session: bool = False) -> str:
+        """Changes since the last request, or the session, began."""
+        return await self._app.undoing.diff(session=session)
+
+    async def context(self) -> PromptUse:
+        """The prompt as it would be now, by its parts."""
+        return await self._app.model.preview(self.state)
+
+    def messages(self) -> Sequence[PastMessage]:
+        """The user's messages, oldest first."""
+        return past_messages(self._app.log.load(self.state.session_id))
+
+    def files(self) -> Sequence[str]:
+        """Names that can follow an @: files, as last listed, and resources of MCP servers."""
+        return [*self._files, *(f"{one.name}:{uri}" for one in self.servers() for uri in one.resources)]
+
+    def models(self) -> Sequence[str]:
+        """Names of models worth suggesting: of the settings, the one in use, and those that need no key."""
+        llm = self._loaded.settings.llm
+        named = (self.state.model, llm.model, llm.creative, llm.fast, llm.evaluator, "embedded", "relay")
+        return list(dict.fromkeys(name for name in named if name))
+
+    def sessions(self) -> Sequence[EarlierSession]:
+        """Earlier sessions of this folder, the last one first."""
+        listed = Sessions(self._app.log.database).listed(str(self._app.workspace.root))
+        return [EarlierSession(one.id, one.title, one.updated) for one in listed]
+
+    def memories(self) -> Sequence[Memory]:
+        """Memories that count in this folder, the newest first."""
+        return Memories(self._app.log.database).listed(str(self._app.workspace.root))
+
+    def servers(self) -> Sequence[ServerReport]:
+        """The MCP servers of the settings, and how they are."""
+        return self._app.mcp.reports() if self._app.mcp is not None else ()
+
+    def settings(self) -> Sequence[str]:
+        """Every setting that differs from its default, in a line, and where to set more."""
+        changed = [row for row in rows(self._loaded) if row.source.kind != "default"]
+        lines = [
+            f"{row.key} = {row.value}  # {text(f'config.source_{row.source.kind}', where=row.source.where)}"
+            for row in changed
+        ]
+        return [*lines, text("config.more")]
+
+    async def _list_files(self) -> None:
+        try:
+            listing = await asyncio.to_thread(
+                self._app.workspace.list, ".", depth=_DEPTH, limit=_MOST_FILES, skip=SKIPPED
+            )
+        except ToolError:
+            return
+        self._files = [entry.path for entry in listing.entries if entry.kind == "file"]
+
+    async def _learn_window(self) -> None:
+        with suppress(ProviderError):  # the next message meets the same error, and tells it
+            self._set_status(self.status._replace(window=(await self._app.model.traits()).window))
+
+    def _set_status(self, status: EngineStatus) -> None:
+        if status != self.status:
+            self.status = status
+            self._host.broadcast(StatusChanged(busy=self.busy))

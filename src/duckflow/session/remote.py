@@ -1,0 +1,170 @@
+"""A client of a session that another process has open (M7).
+
+It reads the database and the live file, and leaves commands in the session's inbox.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from typing import Any
+
+from duckflow.app.places import LIVE, holder_of
+from duckflow.config.places import state_dir
+from duckflow.domain.commands import ClientCommand, SessionCommand, SessionResult, is_sendable
+from duckflow.domain.errors import UsageError, UserError
+from duckflow.domain.events import Recorded, Rewound, works_after
+from duckflow.domain.extensions import Extensions, ServerReport
+from duckflow.domain.live_updates import LiveUpdate, OutputPiece, ReplyPiece, ReplyVoid, ThinkingShown
+from duckflow.domain.model import PromptUse
+from duckflow.domain.reduce.apply import apply
+from duckflow.domain.reduce.rewind import present
+from duckflow.domain.session_client import (
+    EarlierSession,
+    EngineStatus,
+    PastMessage,
+    SessionUpdate,
+    StatusChanged,
+)
+from duckflow.domain.state import AgentState
+from duckflow.domain.work.memory import Memory
+from duckflow.loops.session import Session
+from duckflow.loops.undo.rewind import past_messages
+from duckflow.safety.redaction.redactor import Redactor
+from duckflow.session.channel import Receipt
+from duckflow.session.inbox import leave_command
+from duckflow.store.command_inbox import CommandInbox
+from duckflow.store.event_log import SqliteEventLog
+from duckflow.store.live_file import LiveView, live_path, read_live
+from duckflow.store.memory import Memories
+from duckflow.store.sessions import SessionSummary
+
+_LOOK_S = 0.1
+_OWNER_LOOKS = 10
+"""So many looks later, look again for the process that has the session open."""
+
+
+class RemoteSession:
+    """A session as another process has it. A result says that a command was taken, not carried out."""
+
+    status = EngineStatus()
+    extensions = Extensions()
+
+    def __init__(self, log: SqliteEventLog, found: SessionSummary, redactor: Redactor) -> None:
+        self._log = log
+        self._found = found
+        self._redactor = redactor
+        self._inbox = CommandInbox(log.database)
+        self._sending: set[asyncio.Task[None]] = set()
+        self._version = -1
+        self._live = LiveView()
+        self.state: AgentState = Session.load(log, found.id).state
+        self.busy = False
+        for one in self.earlier():
+            self.busy = works_after(one.event, self.busy)
+
+    def earlier(self) -> Sequence[Recorded]:
+        """Everything that happened, except what was rewound."""
+        return present(self._log.load(self._found.id))
+
+    def send(self, command: SessionCommand) -> Receipt:
+        """Leave a command in the inbox, without secrets; some can only be sent where the session is open."""
+        receipt = Receipt(command)
+        if is_sendable(command):
+            self._keep(self._leave(receipt, self._redactor.clean_all(command)))
+        else:
+            receipt.end(UsageError("attach.not_here", session=self._found.id))
+        return receipt
+
+    async def updates(self) -> AsyncIterator[SessionUpdate]:
+        """Everything that happens, until no process has the session open."""
+        yield StatusChanged(busy=self.busy)
+        looks = 0
+        while looks % _OWNER_LOOKS or holder_of(self._found.workspace) == self._found.id:
+            for recorded in self._read():
+                yield recorded
+            for update in self._read_live():
+                yield update
+            looks += 1
+            await asyncio.sleep(_LOOK_S)
+
+    async def aclose(self) -> None:
+        """Wait for no more results."""
+        for task in self._sending:
+            task.cancel()
+        await asyncio.gather(*self._sending, return_exceptions=True)
+
+    async def proposal(self) -> str | None:
+        """None: a proposal can only be changed where the session is open."""
+        return None
+
+    async def diff(self, *, session: bool = False) -> str:
+        """Not to be had from here."""
+        del session
+        raise UsageError("attach.not_here", session=self._found.id)
+
+    async def context(self) -> PromptUse:
+        """Not to be had from here."""
+        raise UsageError("attach.not_here", session=self._found.id)
+
+    def messages(self) -> Sequence[PastMessage]:
+        """The user's messages, oldest first."""
+        return past_messages(self._log.load(self._found.id))
+
+    def sessions(self) -> Sequence[EarlierSession]:
+        """None: this window stays with its session."""
+        return ()
+
+    def memories(self) -> Sequence[Memory]:
+        """Memories that count in this folder, the newest first."""
+        return Memories(self._log.database).listed(self._found.workspace)
+
+    def servers(self) -> Sequence[ServerReport]:
+        """None are known here."""
+        return ()
+
+    def files(self) -> Sequence[str]:
+        """None are suggested in a second window."""
+        return ()
+
+    models = settings = files
+
+    def _read(self) -> Iterator[SessionUpdate]:
+        """Everything stored since the last look."""
+        version = self._log.database.version()
+        if version == self._version:
+            return
+        for one in self._log.load_after(self._found.id, self.state.seq):
+            if isinstance(one.event, Rewound):
+                self.state = Session.load(self._log, self._found.id).state
+            elif one.seq > self.state.seq:
+                self.state = apply(self.state, one)
+            yield one
+            busy = works_after(one.event, self.busy)
+            if busy != self.busy:
+                self.busy = busy
+                yield StatusChanged(busy=busy)
+        self._version = version
+
+    def _read_live(self) -> Iterator[LiveUpdate]:
+        """The pieces of thinking, of a reply and of a command's output that are new."""
+        live = read_live(live_path(state_dir() / LIVE, self._found.id))
+        before, self._live = self._live, live
+        if live.thinking and live.thinking != before.thinking:
+            yield ThinkingShown(text=live.thinking.removeprefix(before.thinking))
+        if live.reply and live.reply != before.reply:
+            whole = not live.reply.startswith(before.reply)
+            if whole:
+                yield ReplyVoid()
+            yield ReplyPiece(text=live.reply if whole else live.reply[len(before.reply) :])
+        if live.output and live.output != before.output:
+            yield OutputPiece(text=live.output.removeprefix(before.output) if before.output else live.output)
+
+    async def _leave(self, receipt: Receipt, command: ClientCommand) -> None:
+        try:
+            receipt.end(SessionResult(await leave_command(self._inbox, self._found.id, command)))
+        except UserError as error:
+            receipt.end(error)
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)

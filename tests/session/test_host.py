@@ -1,0 +1,189 @@
+"""M7: one session, one actor: every command is taken or refused, then carried out, whoever sends it."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from duckflow.app.opening import Opening
+from duckflow.app.places import holder_of, open_log
+from duckflow.config.loading import load
+from duckflow.domain.commands import (
+    AnswerShown,
+    CancelWork,
+    ForkSession,
+    RewindWork,
+    SayMessage,
+    SessionResult,
+    SetMode,
+    StopBackground,
+    UndoWork,
+    hash_of,
+)
+from duckflow.domain.errors import UsageError
+from duckflow.domain.events import ErrorReported, Recorded, RequestFinished, SessionStarted, UserMessage
+from duckflow.domain.frozen import replace
+from duckflow.domain.questions.approval import AnswerApproval
+from duckflow.domain.session_client import StatusChanged
+from duckflow.session.channel import UpdateQueue
+from duckflow.session.host import SessionHost
+from duckflow.session.local import LocalSession
+from duckflow.store.command_inbox import CommandInbox
+from fakes.engine import action, decision, write_script
+from fakes.gate import Gate
+
+WRITE = decision("I write it.", action("write_file", path="a.txt", content="one\n"))
+YES = AnswerApproval(yes=True)
+
+
+@asynccontextmanager
+async def opened(
+    folder: Path, *answers: str | dict[str, Any], driven: bool = False, mode: str = "ask"
+) -> AsyncGenerator[tuple[SessionHost, UpdateQueue]]:
+    script = write_script(folder.parent / "script.jsonl", answers)
+    quiet = {"checks.after_edit": False, "checks.before_verdict": False}
+    loaded = load(folder, trusted=False, flags={"llm.model": f"scripted:{script}", "mode": mode, **quiet})
+    updates = UpdateQueue()
+    host = await SessionHost.open(Opening(loaded, folder, attended=True), updates, driven=driven)
+    try:
+        yield host, updates
+    finally:
+        await host.aclose()
+
+
+async def test_a_client_sends_commands_and_sees_everything_that_comes_of_them(folder: Path):
+    async with opened(folder, WRITE, decision("Done."), decision("Hello.")) as (host, updates):
+        first = await host.send(SayMessage(text="Write a.txt"))
+        asked = host.state.approval
+        assert (first.outcome, asked is None) == ("awaiting_approval", False)
+        assert asked is not None
+        answer = AnswerShown(shown=hash_of(asked), answer=YES)
+        assert (await host.send(answer)).outcome == "done"
+        assert (await host.send(answer)).objection == "clients.stale", "an answer counts once"
+        assert (folder / "a.txt").read_text() == "one\n"
+        undone = await host.send(UndoWork())
+        assert undone.report is not None
+        assert undone.report.actions == 1
+        forked = await host.send(ForkSession())
+        assert forked.session_id not in ("", host.session_id)
+        with pytest.raises(UsageError):
+            await host.send(RewindWork(before=1))
+    seen = [*updates.pending()]
+    assert isinstance(seen[0], Recorded)
+    assert isinstance(seen[0].event, SessionStarted), "nothing is missed"
+    busy = [one.busy for one in seen if isinstance(one, StatusChanged)]
+    assert busy[:4] == [True, False, True, False]
+    with pytest.raises(StopAsyncIteration):
+        await anext(updates)
+
+
+async def test_commands_wait_their_turn_and_some_act_beside_the_work(folder: Path, tmp_path: Path):
+    gate = Gate(tmp_path / "gate")
+    async with opened(folder, gate.hold(decision("Never.")), decision("Second.")) as (host, _):
+        first, second = host.send(SayMessage(text="one")), host.send(SayMessage(text="two"))
+        await gate.wait_until_asked()
+        assert (first.taken.done(), second.taken.done()) == (True, False)
+        assert (await host.send(SetMode(mode="plan"))) == SessionResult()
+        assert host.state.mode == "plan"
+        assert (await host.send(StopBackground())).objection == "tasks.none"
+        await host.send(CancelWork())
+        assert (await first).outcome == "interrupted"
+        assert (await second).outcome == "done"
+        assert (await host.send(CancelWork())).objection == "clients.nothing_runs"
+
+
+async def test_a_guest_waits_for_the_question_may_not_change_it_and_hears_errors_with_all(folder: Path):
+    answers = (WRITE, decision("Done."), decision("And that."))
+    async with opened(folder, *answers) as (host, updates):
+        await host.send(SayMessage(text="Write a.txt"))
+        asked = host.state.approval
+        assert asked is not None
+        later = host.send(SayMessage(text="And this"), guest=True)
+        empty = host.send(SayMessage(text=" "), guest=True)
+        assert empty.taken.result() == "clients.not_offered"
+        edited = AnswerShown(shown=hash_of(asked), answer=replace(YES, edited="two\n"))
+        assert host.send(edited, guest=True).taken.result() == "clients.not_offered"
+        assert not later.taken.done()
+        await host.send(edited)
+        assert (folder / "a.txt").read_text() == "two\n", "the window that shows it may change it"
+        assert (await later).outcome == "done"
+        with pytest.raises(UsageError):
+            await host.send(UndoWork(wanted="nonsense"), guest=True)
+        errors = [one.event for one in updates.pending() if isinstance(one, Recorded)]
+        assert [one.key for one in errors if isinstance(one, ErrorReported)] == ["undo.wanted"]
+
+
+async def test_another_process_is_heard_through_the_inbox_and_a_program_keeps_its_requests(folder: Path):
+    async with opened(folder, decision("Heard."), driven=True) as (host, _):
+        inbox = CommandInbox(host.app.log.database)
+        said = inbox.put(host.session_id, SayMessage(text="From elsewhere"))
+        mode = inbox.put(host.session_id, SetMode(mode="plan"))
+        while inbox.result(mode) is None:
+            await asyncio.sleep(0.01)
+        await host.app.session.wait_until(lambda state: state.mode == "plan")
+        assert inbox.result(said) is None, "it waits for the next owner"
+        session = host.session_id
+    script = write_script(folder.parent / "script.jsonl", [decision("Heard.")])
+    loaded = load(folder, trusted=False, flags={"llm.model": f"scripted:{script}"})
+    updates = UpdateQueue()
+    host = await SessionHost.open(Opening(loaded, folder, session), updates)
+    async for update in updates:
+        if isinstance(update, Recorded) and isinstance(update.event, RequestFinished):
+            break
+    assert inbox_of(host).result(said) == ""
+    said_by = [one.event.text for one in host.app.log.load(session) if isinstance(one.event, UserMessage)]
+    assert said_by == ["From elsewhere"]
+    await host.aclose()
+
+
+def inbox_of(host: SessionHost) -> CommandInbox:
+    return CommandInbox(host.app.log.database)
+
+
+async def test_a_session_that_rests_gives_its_folder_back(folder: Path, tmp_path: Path):
+    gate = Gate(tmp_path / "gate")
+    async with opened(folder, gate.hold(decision("Hi."))) as (host, _):
+        working = host.send(SayMessage(text="hi"))
+        await gate.wait_until_asked()
+        assert not host.leave(), "something is being done"
+        gate.open()
+        await working
+        assert host.leave()
+        await host.until_idle()
+        refused = await host.send(SayMessage(text="too late"))
+        assert refused.objection
+        assert host.standing(SayMessage(text="from elsewhere"), guest=True) is None, "for the next owner"
+        assert holder_of(str(folder)) == host.session_id
+    assert holder_of(str(folder)) is None
+
+
+async def test_a_message_that_waited_for_an_answer_is_left_for_the_next_owner(folder: Path):
+    async with opened(folder, WRITE) as (host, _):
+        inbox = inbox_of(host)
+        await host.send(SayMessage(text="Write a.txt"))
+        host.send(SayMessage(text="And this"), guest=True)
+        assert host.leave()
+        assert not inbox.sessions()
+        session = host.session_id
+    with closing(open_log()) as log:
+        waiting = CommandInbox(log.database).waiting(session)
+    assert [one.command for one in waiting] == [SayMessage(text="And this")]
+
+
+async def test_a_local_client_lists_what_can_be_suggested(folder: Path):
+    (folder / "a.txt").write_text("x\n")
+    async with opened(folder) as (host, _):
+        client = LocalSession(host, load(folder, trusted=False, flags={}))
+        updates = client.updates()
+        ready = asyncio.ensure_future(client.keep_ready())
+        assert isinstance(await anext(updates), StatusChanged)
+        while client.status.window is None:
+            await anext(updates)
+        assert client.files() == ["a.txt"]
+        assert client.status.sandbox is not None
+        assert client.models()
+        assert (client.sessions(), client.servers(), client.memories()) == (client.sessions(), (), [])
+        ready.cancel()
