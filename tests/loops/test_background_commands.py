@@ -149,7 +149,7 @@ async def test_G11_C5_after_a_crash_beside_it_its_end_is_unknown_and_it_is_not_r
 
 
 class _Gone:
-    async def leave_off(self) -> None:
+    async def settle_background(self) -> None:
         """Nothing is left that could."""
 
 

@@ -82,7 +82,7 @@ class App:
         await self.hooks.aclose()
         await self.judging.aclose()
         await self.tasks.aclose()
-        await self.dispatcher.leave_off()
+        await self.dispatcher.settle_background()
         await self.checks.aclose()
         if self.mcp is not None:
             await self.mcp.aclose()

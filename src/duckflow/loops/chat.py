@@ -160,7 +160,7 @@ class ChatLoop:
 
     async def stop_commands(self) -> None:
         """Between requests: stop the commands that go on, and offer what they did (G11)."""
-        await see_through(self._dispatcher.leave_off(cancelled=True))
+        await see_through(self._dispatcher.settle_background(cancelled=True))
 
     async def go_on(self) -> RequestOutcome:
         """Work on the open request."""
@@ -208,11 +208,11 @@ class ChatLoop:
             except UserError as error:
                 outcome = await self._end_in(error)
         except asyncio.CancelledError:
-            await see_through(self._dispatcher.leave_off(cancelled=True))
+            await see_through(self._dispatcher.settle_background(cancelled=True))
             self._finish("interrupted")
             raise
         if outcome in ENDED:
-            await self._dispatcher.leave_off()
+            await self._dispatcher.settle_background()
         return self._finish(outcome)
 
     async def _end_in(self, error: UserError) -> RequestOutcome:

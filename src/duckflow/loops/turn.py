@@ -70,7 +70,7 @@ class Turn:
     async def settle(self, error: ProviderError) -> RequestOutcome:
         """The model can't go on: say what it did before, and judge that without another attempt (A6)."""
         self._session.record(*work_so_far(self._state, error))
-        await self._dispatcher.leave_off()
+        await self._dispatcher.settle_background()
         if self._state.approval is not None:
             return "awaiting_approval"
         if not await self._judging.settle(error):

@@ -92,7 +92,7 @@ class Dispatcher:
         self._session.record(*ended, *((ActionQueued(actions=left),) if left else ()))
         return bool(left)
 
-    async def leave_off(self, *, cancelled: bool = False) -> None:
+    async def settle_background(self, *, cancelled: bool = False) -> None:
         """The work ends here: no command goes on, and what they did is taken over or asked about."""
         if not self._state.background_runs:
             await self.end_background(cancelled=cancelled)
