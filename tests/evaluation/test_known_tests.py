@@ -103,6 +103,7 @@ def test_tests_are_started_as_the_model_started_them_J10(command, words):
 def test_without_a_run_tests_are_started_as_the_request_says_J10():
     request = "Mend it.\nRun tests with `PYTHONPATH=src env/bin/python -m pytest tests` (see `pytest.ini`)."
     assert python_used([], request) == "PYTHONPATH=src env/bin/python"
-    assert python_used(["env/other/python -m pytest"], request) == "env/other/python"
+    assert python_used(["env/other/python -m pytest"], request) == "PYTHONPATH=src env/bin/python"
+    assert python_used(["timeout 300 env/other/python -m pytest"], "Mend it") == "env/other/python"
     assert python_used(["ls"], "Mend the tests") == ""
     assert python_used(["cd tests; ../env/bin/python runtests.py"], "Mend it") == "../env/bin/python"

@@ -223,7 +223,7 @@ class Checks:
         pairs = {one.name: (n, t) for one, n, t in zip(tests, now, then, strict=True)}
         old = {name for name, (n, t) in pairs.items() if n and t and n <= t}
         old |= {one.name for ran in runs for one in ran if one.state == "failed"}
-        unknown = {name for name, pair in pairs.items() if None in pair} - named
+        unknown = {name for name, pair in pairs.items() if None in pair}
         return tuple(_since_when(one, old, unknown, named) for one in results)
 
     async def _diagnose(

@@ -73,13 +73,13 @@ def _covers(test: str, command: str) -> bool:
 
 
 def python_used(commands: Sequence[str], request: str = "") -> str:
-    """Return the words that started Python for the last tests, such as `PYTHONPATH=src env/bin/python`.
+    """Return the words that start Python for tests, such as `PYTHONPATH=src env/bin/python`.
 
-    Without such a command, return the words that the request names, otherwise the last use of Python.
+    The request's words come first, then those of the last test run, then those of the last use of Python.
     """
     named = [found[1] or found[2] for found in _QUOTED.finditer(request)]
     for tests in (True, False):
-        for command in (*reversed(commands), *named):
+        for command in (*named, *reversed(commands)):
             try:
                 found = _python_in(_parts(_words(command)), tests=tests)
             except ValueError:
@@ -98,6 +98,7 @@ def _python_in(parts: Sequence[tuple[str, Sequence[str]]], *, tests: bool) -> st
         exports = words[:1] == ["export"]
         settings, rest = _settings(words[1:] if exports else words)
         settings = [_filled(word, variables) for word in settings]
+        rest = rest[2:] if rest[:1] == ["timeout"] else rest
         if not rest:
             variables |= dict(word.split("=", 1) for word in settings)
             exported |= dict(word.split("=", 1) for word in settings) if exports else {}
