@@ -23,6 +23,7 @@ from fakes.tools import plain_catalogue
 
 FILES = sorted(file.name for file in RECORDINGS.glob("*.jsonl"))
 CATALOGUE = plain_catalogue()
+EDITS = ("file_ops.edit_file", "file_ops.write_file")
 TRAITS = ModelTraits(name="large", window=400_000, native_tools=True)
 
 
@@ -43,18 +44,19 @@ async def test_A6_A8_recorded_work_ends_done(tmp_path: Path, file: str):
     answers = [answer_of(text) for kind, text in recording.answers if kind == "Decision"]
     folder = tmp_path / file
     folder.mkdir()
-    stand_in_tree(folder, [action for answer in answers for action in await actions_of(answer)])
+    actions = [action for answer in answers for action in await actions_of(answer)]
+    stand_in_tree(folder, actions)
     with ModelServer(recording) as server:
         async with engine(folder, server=server, model="openai:gpt-6", mode="auto", max_loops=100) as duck:
             assert await duck.app.chat.say(recording.request) == "done"
             made = len(duck.of(DecisionMade))
             edits = list(_edits(duck.of(ActionFinished)))
-    assert edits
-    assert set(edits) == {"ok"}
+    wanted = [action for action in actions if action.operation in EDITS]
+    assert edits == ["ok"] * len(wanted)
     # An answer that was asked for only because the one before had been refused is not needed any more.
-    assert len(answers) - 1 <= made <= len(answers) + 1
+    # A reply beside commands that fail in these files is held back, and given after them.
+    assert len(answers) - 1 <= made <= len(answers) + 2
 
 
 def _edits(finished: list[ActionFinished]) -> Iterator[str]:
-    names = ("file_ops.edit_file", "file_ops.write_file")
-    return (one.outcome for one in finished if one.operation in names)
+    return (one.outcome for one in finished if one.operation in EDITS)
