@@ -29,6 +29,7 @@ def test_a_conversation_in_japanese_through_a_resize(folder: Path, tmp_path: Pat
         window.keys("書きかけの長いメッセージです、折り返しも確認します")
         gate.open()
         window.wait_for("日本語の返事です。")
+        window.wait_for("⚖ 要件を満たしました")
         window.resize(40)
         window.wait_for("[ 🦆 |")
         shown = window.wait_for("> 書きかけの")
