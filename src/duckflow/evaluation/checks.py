@@ -204,7 +204,7 @@ class Checks:
     ) -> tuple[CheckResult, ...]:
         """Mark what failed in the same way before the change. Only tests that the request names still bind.
 
-        What can't be compared, because it takes too long, binds nobody either.
+        The same holds for what takes too long to compare.
         """
         named = {one.name for one in named_tests(request, [test.path for test in work.tests])}
         failed = {one.name for one in results if one.state == "failed"}
@@ -301,7 +301,9 @@ def _since_when(
     if result.name in old:
         binding = result.binding and result.name in named
         return replace(result, binding=binding, before=True, detail=f"{_BEFORE}\n{result.detail}")
-    return replace(result, binding=False) if result.name in unknown else result
+    if result.name in unknown:
+        return replace(result, binding=result.binding and result.name in named, compared=False)
+    return result
 
 
 def _outputs(request: str, sources: Mapping[str, str]) -> tuple[OutputExample, ...]:

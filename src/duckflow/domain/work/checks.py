@@ -32,6 +32,8 @@ class CheckResult(Frozen):
     """True if the request can't be done while the check fails."""
     before: bool = False
     """True if it failed in the same way before the request changed anything."""
+    compared: bool = True
+    """False for a failure that took too long to compare with the time before the request."""
     evidence_id: str = ""
     """Evidence id, once the check is part of a verdict."""
 

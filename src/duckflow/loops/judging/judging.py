@@ -166,7 +166,9 @@ class Judging:
         results = seen.results
         if not await self._advisor.is_small("evaluator"):
             # A large model sees for itself whether the request was to mend what had failed before.
-            results = tuple(replace(one, binding=one.binding and not one.before) for one in results)
+            results = tuple(
+                replace(one, binding=one.binding and one.compared and not one.before) for one in results
+            )
         case = build_case(own, self._state.reply, seen.evidence, seen.facts, results, ran=ran, passed=passed)
         if not asks and passed is None and case.verification == "passed":
             # The model was cut short, and tests of its first change say nothing of what was still to come.
