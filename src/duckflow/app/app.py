@@ -15,7 +15,7 @@ from duckflow.loops.judging.judging import Judging
 from duckflow.loops.session import Session
 from duckflow.loops.task_loop import TaskLoop
 from duckflow.loops.thinking.advisor import Advisor
-from duckflow.loops.thinking.model import ModelInUse
+from duckflow.loops.thinking.model import DecisionModel
 from duckflow.loops.undo.recovery import Recovery, finish_taking_over
 from duckflow.loops.undo.snapshots import Snapshots
 from duckflow.loops.undo.undo import Undo
@@ -42,7 +42,7 @@ class App:
     tasks: TaskLoop
     dispatcher: Dispatcher
     advisor: Advisor
-    model: ModelInUse
+    model: DecisionModel
     tiers: Tiers
     log: SqliteEventLog
     workspace: Workspace

@@ -29,7 +29,7 @@ from duckflow.loops.judging.verification import Verification
 from duckflow.loops.pacing import Pacing
 from duckflow.loops.task_loop import TaskLoop
 from duckflow.loops.thinking.memory import SessionMemory
-from duckflow.loops.thinking.model import ModelInUse, operations_of
+from duckflow.loops.thinking.model import DecisionModel, operations_of
 from duckflow.loops.thinking.rules import read_rules
 from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.loops.turn import Turn
@@ -119,7 +119,9 @@ def build(
         mcp,
     )
     limits = DraftLimits(most=settings.llm.candidates, seconds=settings.llm.candidates_time_s)
-    model = ModelInUse(session, tiers, catalogue, look, rules, settings.prompt, advisor, limits, base.shell)
+    model = DecisionModel(
+        session, tiers, catalogue, look, rules, settings.prompt, advisor, limits, base.shell
+    )
     dispatcher = _dispatcher(base, catalogue)
     pacing = Pacing(session, settings.duck_pacemaker, model.traits, Outcomes(base.log.database).loops_used)
     verifying = Verification(session, dispatcher, ProjectTests(workspace) if attended else None)

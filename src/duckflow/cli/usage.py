@@ -10,12 +10,12 @@ from typing import Any
 from typer.exceptions import TyperException
 
 from duckflow.domain.modes import MODES
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.i18n.catalogue import current_language, text
 from duckflow.ui.output.escaping import echo
 
-_GIVEN = late(r"'([^']*)' is not")
-_NAMED = late(r"'(.*)'|\(s\) \((.*)\)", re.DOTALL)
+_GIVEN = lazy_regex(r"'([^']*)' is not")
+_NAMED = lazy_regex(r"'(.*)'|\(s\) \((.*)\)", re.DOTALL)
 """What typer's own message names: a command in quotes, arguments in brackets."""
 
 _BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
 
 def from_home(path: str) -> str:
@@ -60,8 +60,8 @@ class McpServer(Frozen):
         return self
 
 
-_HTTP = late(r"https?://[^/\s@]+(/\S*)?$")
-_LOOPBACK = late(r"http://(localhost|127\.\d+\.\d+\.\d+|\[::1\])[:/]")
+_HTTP = lazy_regex(r"https?://[^/\s@]+(/\S*)?$")
+_LOOPBACK = lazy_regex(r"http://(localhost|127\.\d+\.\d+\.\d+|\[::1\])[:/]")
 ServerName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from duckflow.domain.errors import UsageError
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
 MAX_BYTES = 1_000_000
 _SEARCHED = 20_000
 """Characters up to which a key's line is searched for, because the search parses the text many times."""
 _CANDIDATES = 20
-_PLACE = late(r"\(at (?:line (\d+), column (\d+)|end of document)\)")
+_PLACE = lazy_regex(r"\(at (?:line (\d+), column (\d+)|end of document)\)")
 
 
 def read_text(path: Path) -> str | None:

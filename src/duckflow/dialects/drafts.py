@@ -12,7 +12,7 @@ from typing import NamedTuple
 from duckflow.dialects.compact_prompt import ContentPrompt
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.model import ModelClient, ModelRequest, Usage
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.llm.answers.response import collect
 
 _TEMPERATURE = 0.8
@@ -22,7 +22,7 @@ _LOOKED_BACK = 6_000
 """Number of characters at the end of a text that are searched for a repetition."""
 _LONG_ROUND, _SHORT_ROUNDS, _SHORT_TOTAL = 300, 4, 800
 """Two copies of a long passage count as a loop. Short ones must repeat more often: tables have equal rows."""
-_CALL, _NUMBER = late(r"([A-Za-z_][\w.]*)\("), late(r"\d+")
+_CALL, _NUMBER = lazy_regex(r"([A-Za-z_][\w.]*)\("), lazy_regex(r"\d+")
 _MOST_CALLS, _KEPT_CALLS, _FORMS = 12, 3, 3
 """A dozen consecutive calls of one function in at most three forms, apart from numbers, count as a loop."""
 

@@ -18,7 +18,7 @@ from duckflow.dialects.native_tools import (
 from duckflow.domain.decision import Action, Decision, Operation
 from duckflow.domain.fitting import fit
 from duckflow.domain.model import ToolCall
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.text import one_line
 from duckflow.llm.answers.answer_fields import read_fields
 from duckflow.llm.answers.json_object import after_thoughts, find_object
@@ -33,9 +33,9 @@ _ITEMS = {
 }
 REQUIREMENTS = "requirements"
 _LISTS = (REQUIREMENTS, "constraints", "plan", "open_questions")
-_DECISION_KEY = late(r'"next_step"\s*+:')
-_BEGINS_AS_JSON = late(r'(?:```\w*\s*)?\{\s*"')
-_OBJECT = late(r'(?:```\w*\s*)?\{\s*"(?:rationale|goal_consistency|reply|actions)"\s*:')
+_DECISION_KEY = lazy_regex(r'"next_step"\s*+:')
+_BEGINS_AS_JSON = lazy_regex(r'(?:```\w*\s*)?\{\s*"')
+_OBJECT = lazy_regex(r'(?:```\w*\s*)?\{\s*"(?:rationale|goal_consistency|reply|actions)"\s*:')
 
 
 class UnusableCalls(UnusableAnswer):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from duckflow.dialects.native_tools import ASK_USER, FINISH, NOTE, native_name
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import ChatMessage, ToolCall
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.prompts.conversation.lines import PromptLine
 
 NOTED = "Noted. Go on, or reply without calls if all is done."
@@ -16,9 +16,9 @@ _WITHOUT_RESULT = {
     FINISH: "Counts only if all other calls of that answer succeeded.",
 }
 _NOT_RUN = "Not run."
-_HEADER = late(r"\A(\[e\d+\]) \S+: (\w+)")
-_ENDED = late(r"\A(\[e\d+\]) ok\nexit code")
-_LEFT_OUT = late(r"^Not run: (.+)$", flags=8)
+_HEADER = lazy_regex(r"\A(\[e\d+\]) \S+: (\w+)")
+_ENDED = lazy_regex(r"\A(\[e\d+\]) ok\nexit code")
+_LEFT_OUT = lazy_regex(r"^Not run: (.+)$", flags=8)
 
 
 def as_native(lines: Sequence[PromptLine]) -> list[ChatMessage]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from duckflow.domain.model import ChatMessage, Effort, ModelRequest, ModelTraits, NativeTool
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.state import AgentState
 from duckflow.prompts.budget import DROP_ORDER, LayerBudget, Layers, PromptFrame, share_window
 from duckflow.prompts.conversation.history import PromptHistory
@@ -19,7 +19,7 @@ _NEWEST_SHARE = 2
 """Layers are dropped to make room for recent results, but for at most half of the window."""
 
 
-_GAP = late(r"\n{3,}")
+_GAP = lazy_regex(r"\n{3,}")
 
 
 class PromptForm(NamedTuple):

@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue, ValidationInfo, field_validator, model_va
 from duckflow.domain.fitting import as_text, share_of, word_of
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import JsonSchema
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.transitions import Step
 
 NextStep = Literal["done", "pending_user", "defer", "continue"]
@@ -37,7 +37,7 @@ _TROUBLE = (
     "conflict|constraint|contradiction|violation|issue|problem|objection|concern|worry|worrie|risk|doubt|breach|"
     "deviation|restriction|limitation|rule|harm|change|file"
 )
-_NO = late(
+_NO = lazy_regex(
     r"[^\w{\[]*(?:(?:nope|false)\b"
     # Exclude "no-op", "no one", and "no new conflict", which is not a negative answer either.
     rf"|no\b(?!-\w|\s+one\b|\s+(?:(?:new|other|further|known|such|hard|real)\s+){{0,2}}(?:{_TROUBLE})s?\b)"

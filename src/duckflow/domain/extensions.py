@@ -4,9 +4,9 @@ import re
 from typing import Literal
 
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
-_PLACE = late(r"\$(?:ARGUMENTS\b|\{ARGUMENTS\}|([1-9])\b)")
+_PLACE = lazy_regex(r"\$(?:ARGUMENTS\b|\{ARGUMENTS\}|([1-9])\b)")
 
 HookEvent = Literal[
     "PreToolUse",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.text import letters_of
 from duckflow.domain.validation import list_faults, model_at
 
@@ -26,15 +26,15 @@ _PASSES = 8
 """Maximum rounds of repair and validation: nested faults show only once the outer value fits."""
 _UNREADABLE = object()
 _NUMBER = r"\d++(?:\.\d++)?+"
-_SHARE = late(rf"[^\w-]*({_NUMBER})\s*(?:(%)|(?:/|of)\s*({_NUMBER}))?(?!\w)")
-_QUOTED = late(r"'([^']*)'")
+_SHARE = lazy_regex(rf"[^\w-]*({_NUMBER})\s*(?:(%)|(?:/|of)\s*({_NUMBER}))?(?!\w)")
+_QUOTED = lazy_regex(r"'([^']*)'")
 _SHARES = {
     **dict.fromkeys(("certain", "full", "total"), 1.0),
     **dict.fromkeys(("high", "strong", "高"), 0.9),
     **dict.fromkeys(("medium", "moderate", "fair", "中"), 0.6),
     **dict.fromkeys(("low", "weak", "低"), 0.3),
 }
-_SHARE_WORD = late(
+_SHARE_WORD = lazy_regex(
     "|".join([r"\b(?:certain|full|total|high|strong|medium|moderate|fair|low|weak)\b", "[高中低]"])
 )
 

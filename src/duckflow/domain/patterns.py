@@ -4,12 +4,12 @@ import re
 from typing import AnyStr, Generic, cast
 
 
-def late(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
+def lazy_regex(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Return the pattern that `re.compile` would return, compiled on first use."""
-    return cast("re.Pattern[AnyStr]", _LatePattern(pattern, flags))
+    return cast("re.Pattern[AnyStr]", _LazyPattern(pattern, flags))
 
 
-class _LatePattern(Generic[AnyStr]):
+class _LazyPattern(Generic[AnyStr]):
     """Stands in for a pattern. It has all of its methods, but the functions of `re` do not accept it."""
 
     def __init__(self, pattern: AnyStr, flags: int) -> None:

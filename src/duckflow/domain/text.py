@@ -4,12 +4,12 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
-_CODE = late(r"```.*?```|`[^`]*`", re.DOTALL)
-_QUESTION = late(r"[?？]+(?=\s|$|[」』”\")）])")
-_JAPANESE = late("[\u3041-\u30ff\u3400-\u9fff]")
-_WORD = late("[\u3041-\u309f]+|[\u30a0-\u30ff]+|[\u3400-\u9fff]+|[^\\W\u3041-\u30ff\u3400-\u9fff]+")
+_CODE = lazy_regex(r"```.*?```|`[^`]*`", re.DOTALL)
+_QUESTION = lazy_regex(r"[?？]+(?=\s|$|[」』”\")）])")
+_JAPANESE = lazy_regex("[\u3041-\u30ff\u3400-\u9fff]")
+_WORD = lazy_regex("[\u3041-\u309f]+|[\u30a0-\u30ff]+|[\u3400-\u9fff]+|[^\\W\u3041-\u30ff\u3400-\u9fff]+")
 _JOINER = "\u200d"
 _JOINERS = ("\u200c", _JOINER)
 _ELLIPSIS = "…"

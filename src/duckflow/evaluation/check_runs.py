@@ -10,7 +10,7 @@ from shlex import quote
 from time import monotonic
 
 from duckflow.domain.frozen import replace
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.text import cut, head_and_tail
 from duckflow.domain.work.checks import CheckResult, CheckState
 from duckflow.evaluation.check_copies import CheckCopy
@@ -30,12 +30,14 @@ _FAILED = ("FAILED ", "ERROR ")
 _NOT_BEGUN = (1, 2, 3, 4)
 """Exit codes of pytest if it could not load settings or a test, and of Python if pytest crashed."""
 
-_NO_PLUGIN = late(r"Unknown config option|unrecognized arguments|Missing required plugins|INTERNALERROR")
+_NO_PLUGIN = lazy_regex(
+    r"Unknown config option|unrecognized arguments|Missing required plugins|INTERNALERROR"
+)
 
-_NO_PACKAGE = late(r"No module named '(\w+)'")
+_NO_PACKAGE = lazy_regex(r"No module named '(\w+)'")
 _CONFTEST = "ImportError while loading conftest"
 
-_OF_THE_MACHINE = late(r"Connection|Errno|[Tt]imed? ?out|Network")
+_OF_THE_MACHINE = lazy_regex(r"Connection|Errno|[Tt]imed? ?out|Network")
 """Failures that differ from run to run: they mention a port, a time or an address."""
 
 _EACH_S = 30.0

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
 MOST_EXAMPLES = 20
 
@@ -23,36 +23,36 @@ _SAYS = (
     r"|returns?|gives?|yields?|equals?|evaluates\s+to|is"
     r"|は|が|なら|で|の(?:戻り値|返り値|結果)は|を呼ぶと|を実行すると"
 )
-_SAID = late(rf"\s*[`']?\s*(?:{_SAYS})\s*:?\s*`?\s*")
-_AFTER_NUMBER = late(
+_SAID = lazy_regex(rf"\s*[`']?\s*(?:{_SAYS})\s*:?\s*`?\s*")
+_AFTER_NUMBER = lazy_regex(
     r"\s*(?:$|[^\w\s+*/%^~〜–-]|を(?:返|出|得)|が返|にな|です|とな|と等|と同"
     r"|(?:after|again|also|and|as|because|before|but|by|exactly|for|from|here|if|in|instead|is|must|not|on|please"
     r"|should|since|so|then|too|using|via|when|where|which|while|with|without)\b)"
 )
 """Text that may follow a number. Others may count or compare: 3 items, 5 or more, 5以上."""
-_NAME = late(r"(?<![\w.])[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)*\(", re.ASCII)
-_METHOD = late(r"\.[A-Za-z_]\w*\(", re.ASCII)
-_PROMPT = late(r"^[ \t]*>>> (?P<call>[^\n]+)\n(?P<result>[^\n]+)", re.MULTILINE)
-_RAISES = late(
+_NAME = lazy_regex(r"(?<![\w.])[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)*\(", re.ASCII)
+_METHOD = lazy_regex(r"\.[A-Za-z_]\w*\(", re.ASCII)
+_PROMPT = lazy_regex(r"^[ \t]*>>> (?P<call>[^\n]+)\n(?P<result>[^\n]+)", re.MULTILINE)
+_RAISES = lazy_regex(
     r"\s*`?\s*(?:(?:should|must|will|shall)\s+)?(?:raises?|throws?)\s+(?:an?\s+)?`?(?P<error>[A-Z]\w*)"
 )
-_RAISES_JA = late(r"\s*`?\s*(?:は|で|なら|では)\s*`?(?P<error>[A-Z]\w*(?:Error|Exception)\w*)")
-_DOUBT = late(
+_RAISES_JA = lazy_regex(r"\s*`?\s*(?:は|で|なら|では)\s*`?(?P<error>[A-Z]\w*(?:Error|Exception)\w*)")
+_DOUBT = lazy_regex(
     r"\b(?:currently|instead|wrongly|incorrectly|wrong|bug|but|not|never|no longer|today|at the moment"
     r"|used to|rather than|actually|fails?|failing|broken)\b|n't\b"
     r"|ではなく|なのに|現在|今は|のに|誤って|間違|バグ|ない|けど|が、",
     re.IGNORECASE,
 )
-_SENTENCE = late(r"[.!?](?=\s|$)|[。！？\n]")
+_SENTENCE = lazy_regex(r"[.!?](?=\s|$)|[。！？\n]")
 
-_PRINTS = late(
+_PRINTS = lazy_regex(
     r"\b(?:prints?|outputs?|displays?)\s+(?:out\s+)?(?:just\s+|only\s+|exactly\s+)?"
     r"(?:the\s+(?:text|word|words|line|string|message)\s+)?"
     r"(?:(?P<quoted>`[^`\n]+`|\"[^\"\n]+\"|'[^'\n]+'|“[^”\n]+”|「[^」\n]+」)"
     r"|(?P<bare>[A-Za-z][\w-]*[!]?)(?=\s*(?:[.,;。、]?\s*$|[.;。](?:\s|$))))",
     re.IGNORECASE | re.MULTILINE,
 )
-_PRINTS_JA = late(
+_PRINTS_JA = lazy_regex(
     r"(?P<quoted>`[^`\n]+`|\"[^\"\n]+\"|'[^'\n]+'|「[^」\n]+」|『[^』\n]+』)\s*(?:という(?:文字列|文字)?)?\s*"
     r"(?:を|と)\s*(?:標準出力に|画面に)?\s*(?:表示|出力|プリント|印字|print)"
     r"|(?P<bare>[A-Za-z][\w-]*[!]?)\s*(?:を|と)\s*(?:標準出力に|画面に)?\s*(?:表示|出力|プリント|印字|print)"
@@ -60,7 +60,7 @@ _PRINTS_JA = late(
 SCRIPTS = {".py": "python", ".sh": "bash", ".js": "node", ".mjs": "node", ".rb": "ruby", ".pl": "perl"}
 """Program that runs a script, by its suffix."""
 
-_ASKS_FOR_INPUT = late(
+_ASKS_FOR_INPUT = lazy_regex(
     r"\binput\s*\(|\bsys\.(?:stdin|argv)\b|\bread\s+-|\bprocess\.(?:stdin|argv)\b|argparse"
 )
 

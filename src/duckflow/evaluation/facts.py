@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen, replace
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.text import cut, head_and_tail, one_line
 from duckflow.domain.work.checks import CheckResult, settled
 from duckflow.domain.work.objective import Evidence, Verification
@@ -32,7 +32,7 @@ _CONTENT = 6_000
 _DETAIL = 300
 _MOST_YAML, _MOST_BRACKETS = 50_000, 2_000
 """Limits above which parsing YAML is slow."""
-_TEMPLATE = late(r"\{\{|\{%")
+_TEMPLATE = lazy_regex(r"\{\{|\{%")
 _GOOD: Collection[FactState] = ("parses", "readable", "empty", "unread", "gone")
 
 
@@ -207,8 +207,8 @@ _PARSERS: dict[str, tuple[str, Callable[[str], str | None] | None]] = {
 
 # Unclosed strings and comments match up to their end, so that no text makes these patterns slow.
 _STRING = r'"(?:[^"\\\n]++|\\.)*+"?'
-_TOKEN = late(rf"{_STRING}|//[^\n]*+|/\*.*?(?:\*/|\Z)", re.DOTALL)
-_TRAILING = late(rf"({_STRING})|,(?=\s*+[\]}}])", re.DOTALL)
+_TOKEN = lazy_regex(rf"{_STRING}|//[^\n]*+|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_TRAILING = lazy_regex(rf"({_STRING})|,(?=\s*+[\]}}])", re.DOTALL)
 
 
 def without_comments(text: str) -> str:
@@ -260,9 +260,11 @@ CANT_START = (126, 127)
 """Exit codes of a shell if a program is missing or not executable."""
 
 _LINE = 200
-_TELLING = late(r"(?:^|[\s\[(])(?:FAIL|FAILED|ERROR|Error|not ok|error|panicked|✗|✕|✘|×)(?=[\s:\])(]|\b)")
-_NO_PYTEST = late(r"(?:\S*/)?python[\d.]*: No module named pytest")
-_COUNT = late(r"^[=\s-]*\d+ (?:failed|passed|errors?)\b")
+_TELLING = lazy_regex(
+    r"(?:^|[\s\[(])(?:FAIL|FAILED|ERROR|Error|not ok|error|panicked|✗|✕|✘|×)(?=[\s:\])(]|\b)"
+)
+_NO_PYTEST = lazy_regex(r"(?:\S*/)?python[\d.]*: No module named pytest")
+_COUNT = lazy_regex(r"^[=\s-]*\d+ (?:failed|passed|errors?)\b")
 
 
 def runner_is_missing(exit_code: int | None, output: str) -> bool:

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
-_PASSED = late(r"^[= ]*\d+ passed(?:, \d+ (?:skipped|warnings?|xfailed|xpassed))* in [\d.:]+s?.*$")
-_COUNTS = late(r"\b\d+ (?:passed|failed|errors?)\b.* in \d")
+_PASSED = lazy_regex(r"^[= ]*\d+ passed(?:, \d+ (?:skipped|warnings?|xfailed|xpassed))* in [\d.:]+s?.*$")
+_COUNTS = lazy_regex(r"\b\d+ (?:passed|failed|errors?)\b.* in \d")
 _BETWEEN = ("&&", "||", ";", "|")
 _FILTERS = ("tail", "head", "cat")
 """Programs after a pipe that pass on part of the output unchanged."""
@@ -22,8 +22,8 @@ _LOOKS = frozenset(("ls", "true", "wc"))
 _GIT_LOOKS = frozenset(("diff", "log", "status"))
 """Commands beside the tests that change nothing and can't print a test summary."""
 
-_QUOTED = late(r"`([^`\n]*\bpytest\b[^`\n]*)`|^[ $]*([^`\n]* -m pytest[^`\n]*)$", re.MULTILINE)
-_NAME = late(r"\$(?:(\w+)|\{(\w+)\})")
+_QUOTED = lazy_regex(r"`([^`\n]*\bpytest\b[^`\n]*)`|^[ $]*([^`\n]* -m pytest[^`\n]*)$", re.MULTILINE)
+_NAME = lazy_regex(r"\$(?:(\w+)|\{(\w+)\})")
 _VARIABLE = ("$", "`", "*", "?", "~")
 """Characters whose meaning only the shell can resolve."""
 

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from shlex import quote
 
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
 MOST_TESTS = 8
 """Maximum test files run before a verdict, to keep it fast."""
@@ -16,7 +16,7 @@ _NAMED = r"(?<![\w/.-]){path}((?:::[\w\[\].-]*\w\]?)*)(?![\w/-])"
 
 _FOLDERS = ("tests", "test", "__tests__", "spec")
 _SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".mts")
-_LEFT_OUT = late(r"--(?:deselect|ignore(?:-glob)?)[= ](\S+)")
+_LEFT_OUT = lazy_regex(r"--(?:deselect|ignore(?:-glob)?)[= ](\S+)")
 """Tests that a command in the request excludes."""
 
 _SOURCES = 'PYTHONPATH="$([ -d src ] && echo src:)$PYTHONPATH" '

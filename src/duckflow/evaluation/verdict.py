@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Literal
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.text import letters_of, one_line
 from duckflow.domain.work.objective import (
     REPLY,
@@ -21,9 +21,9 @@ from duckflow.services.evaluation import ScoreDraft, VerdictDraft
 MOST_ASPECTS = 8
 USUAL_RULES = EvaluationRules.model_construct()
 
-_NUMBER = late(r"\s*#?(\d{1,3})(?:[.):](?=\s|$)|\s*$)")
-_PRIORITY = late(r"\(priority [123]\)\s*$")
-_BETWEEN_IDS = late(r"[\s,;()\[\]]+")
+_NUMBER = lazy_regex(r"\s*#?(\d{1,3})(?:[.):](?=\s|$)|\s*$)")
+_PRIORITY = lazy_regex(r"\(priority [123]\)\s*$")
+_BETWEEN_IDS = lazy_regex(r"[\s,;()\[\]]+")
 _NEAR = 0.8
 _COMPARED = 500
 _ASPECT, _QUALITY = 300, 1_000

@@ -6,11 +6,11 @@ Only a clear yes counts as yes. Anything that is neither yes nor no gives None: 
 import re
 import unicodedata
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.questions.consultation import ChooseWay, Consultation
 
-_EDIT = late(r"\s*(?:e|edit|編集)\s*[:：]\s?", re.IGNORECASE)
+_EDIT = lazy_regex(r"\s*(?:e|edit|編集)\s*[:：]\s?", re.IGNORECASE)
 _NUMBERS = {"1": "y", "2": "n", "3": "a"}
 
 _YES = frozenset(
@@ -29,11 +29,11 @@ _WITH_YES = _YES | frozenset(
     )
 )
 """Words that may follow without changing the yes; any other word, such as "but", makes it unclear."""
-_YES_PHRASE = late(r"\bof course\b|\bthat(?:s| is) (?:fine|good|ok|okay|right)\b")
+_YES_PHRASE = lazy_regex(r"\bof course\b|\bthat(?:s| is) (?:fine|good|ok|okay|right)\b")
 _NO = frozenset(["n", "no", "nope", "nah"])
 _STOP = frozenset(["not", "never", "dont", "stop", "cancel", "reject", "refuse", "deny", "wait"])
 """Words that also mean no, but belong to the reason."""
-_NO_IDIOM = late(r"no[\s,]+(?:problem|problems|worries|objection|objections)\b")
+_NO_IDIOM = lazy_regex(r"no[\s,]+(?:problem|problems|worries|objection|objections)\b")
 """Idioms that begin like a no and mean yes: unclear."""
 _ALWAYS = frozenset({"a", "always", "allow"})
 
@@ -45,17 +45,17 @@ _JA_YES = (
 _JA_WITH_YES = (
     "それで|では|じゃあ|ぜひ|そのまま|そうして|します|いたします|致します|ください|です|ね|よ|y|yes"
 )
-_JA_NO = late("いいえ|いえいえ|いえ|いやです|いやだ|いや|ノー")
-_JA_STOP = late(
+_JA_NO = lazy_regex("いいえ|いえいえ|いえ|いやです|いやだ|いや|ノー")
+_JA_STOP = lazy_regex(
     "やめて|やめとく|やめます|やめよう|止めて|とめて|だめ|ダメ|駄目|違う|違います|ちがう|待って|まって|ストップ|中止|"
     "キャンセル|しないで|やらないで|許可しない|拒否|不許可|却下"
 )
 _JA_ALWAYS = "いつも|常に|今後も"
 
 _APART = " \t\n\u3000,.!;:、。，．！：；…~〜～\"'「」"
-_SPOKEN = late(r"[a-z][a-z' \n\t,.!;:-]*")
-_BEGINS = late(r"([a-z]+(?:'[a-z]+)?)(?=$|[\s,;:!(]|[.-]+(?:\s|$)|[^\x00-\x7f])")
-_BEHIND_NUMBER = late("[、，,：:]")
+_SPOKEN = lazy_regex(r"[a-z][a-z' \n\t,.!;:-]*")
+_BEGINS = lazy_regex(r"([a-z]+(?:'[a-z]+)?)(?=$|[\s,;:!(]|[.-]+(?:\s|$)|[^\x00-\x7f])")
+_BEHIND_NUMBER = lazy_regex("[、，,：:]")
 
 
 def read_answer(said: str) -> AnswerApproval | None:

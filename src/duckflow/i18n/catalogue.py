@@ -13,14 +13,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
 Language = Literal["ja", "en"]
 
 LANGUAGES: tuple[Language, ...] = ("ja", "en")
 _LOCALE_VARIABLES = ("LC_ALL", "LC_MESSAGES", "LANG")
-_SECTION = late(r"^(?=\[[a-z_.]+\]$)", re.MULTILINE)
-_SLOT = late(r"\{\{|\}\}|\{(\w+)\}")
+_SECTION = lazy_regex(r"^(?=\[[a-z_.]+\]$)", re.MULTILINE)
+_SLOT = lazy_regex(r"\{\{|\}\}|\{(\w+)\}")
 
 
 class _Now:

@@ -3,9 +3,9 @@
 import json
 
 from duckflow.domain.model import PICTURE_TOKENS, ModelRequest
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
-_PIECE = late(
+_PIECE = lazy_regex(
     r" ?[A-Z]?[a-z]{1,5}| ?[A-Z]{1,2}"  # words; long and camelCase ones in parts
     r"|[0-9]"  # some tokenizers make each digit a token
     r"| ?[!-/:-@\[-`{-~]{1,2}"
@@ -14,8 +14,8 @@ _PIECE = late(
 )
 """Pattern whose matches are about one token each; the tests compare it with four tokenizers."""
 
-_KANJI = late(r"[\u3400-\u9fff\uf900-\ufaff]")
-_TWICE = late(r"[\U00010000-\U0010ffff\u0e00-\u0e7f\u2190-\u23ff\u2600-\u2bff\ufe00-\ufe0f\u200d]")
+_KANJI = lazy_regex(r"[\u3400-\u9fff\uf900-\ufaff]")
+_TWICE = lazy_regex(r"[\U00010000-\U0010ffff\u0e00-\u0e7f\u2190-\u23ff\u2600-\u2bff\ufe00-\ufe0f\u200d]")
 """Emoji, their joiners, symbols, Thai: two tokens per character."""
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from duckflow.config.settings import LlmSettings
 from duckflow.domain.model import ModelTraits, WindowSource
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.llm.wire.endpoints import Endpoint
 from duckflow.llm.wire.probes import ServedModel, list_served, list_tags
 
@@ -74,7 +74,7 @@ FAMILIES = (
 The first prefix that fits counts. Where models of a family differ, the row has the safe value.
 """
 
-_SIZE = late(r"(?<![a-z0-9.])e?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")
+_SIZE = lazy_regex(r"(?<![a-z0-9.])e?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")
 _UNITS = {"b": 1e9, "m": 1e6}
 
 

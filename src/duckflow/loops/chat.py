@@ -31,7 +31,7 @@ from duckflow.loops.session import Session
 from duckflow.loops.steps import Steps
 from duckflow.loops.task_loop import TaskLoop
 from duckflow.loops.thinking.memory import SessionMemory
-from duckflow.loops.thinking.model import ModelInUse
+from duckflow.loops.thinking.model import DecisionModel
 from duckflow.loops.thinking.small_models import WorkspaceLook, reads_of_named
 from duckflow.loops.turn import Turn
 from duckflow.prompts.budget import RulesTooLong
@@ -63,7 +63,7 @@ class ChatLoop:
         steps: Steps,
         pacing: Pacing,
         dispatcher: Dispatcher,
-        model: ModelInUse,
+        model: DecisionModel,
         look: WorkspaceLook,
         memory: SessionMemory,
         tasks: TaskLoop,

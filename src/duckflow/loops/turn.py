@@ -25,7 +25,7 @@ from duckflow.loops.judging.verification import Verification
 from duckflow.loops.pacing import Pacing
 from duckflow.loops.session import Session
 from duckflow.loops.steps import Steps
-from duckflow.loops.thinking.model import ModelInUse
+from duckflow.loops.thinking.model import DecisionModel
 from duckflow.pacemaker.rules import Consult, Go, Replan
 
 TRIED_BEFORE = "This very list was tried before and did not help. Go about it in another way."
@@ -37,7 +37,7 @@ class Turn:
     def __init__(
         self,
         session: Session,
-        model: ModelInUse,
+        model: DecisionModel,
         dispatcher: Dispatcher,
         pacing: Pacing,
         judging: Judging,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from duckflow.domain.pacing.limits import LoopTrace, PastAction
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.pacemaker.trace import came_back
 
 Sign = Literal["repeated", "alternating", "back_and_forth", "seen", "announced", "failing", "same_plan"]
@@ -25,9 +25,9 @@ SAME_FAILURES = 3
 ALIKE = 0.6
 """Share of common words from which two plans count as the same."""
 
-_WORD = late(r"[^\W_]+(?:[./_-]+[^\W_]+)*")
-_NAME = late(r"[./_]")
-_UNSPACED = late(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
+_WORD = lazy_regex(r"[^\W_]+(?:[./_-]+[^\W_]+)*")
+_NAME = lazy_regex(r"[./_]")
+_UNSPACED = lazy_regex(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 
 
 def find_signs(history: Sequence[LoopTrace], now: LoopTrace) -> tuple[Sign, ...]:

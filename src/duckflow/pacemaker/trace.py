@@ -15,7 +15,7 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.pacing.limits import LoopTrace, PastAction, call_of, digest_of
 from duckflow.domain.pacing.vitals import FocusEvent
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.reduce.items import COUNTS, SHORT
 from duckflow.domain.text import cut
 
@@ -25,7 +25,7 @@ RECENT = 3
 _UNSEEN = 100
 
 # Text that differs between runs with the same result: times, addresses, ids, temporary files.
-_PASSING = late(
+_PASSING = lazy_regex(
     r"""(?x)
     \d{4}-\d\d-\d\d(?:[T\ ]\d\d:\d\d(?::\d\d(?:[.,]\d++)?)?Z?)?
     | (?<!\d)\d\d?:\d\d:\d\d(?:[.,]\d++)?

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Collection, Sequence
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.state import AgentState, TranscriptEntry
 from duckflow.domain.work.objective import Evidence, Support
 from duckflow.prompts.shortening import fair_shares, shorten
 from duckflow.prompts.tokens import estimate_tokens
 
-_ID_AT_START = late(r"^(\s*)\[(e\d+|reply)\]", re.MULTILINE)
+_ID_AT_START = lazy_regex(r"^(\s*)\[(e\d+|reply)\]", re.MULTILINE)
 _FAR = 400
 """Number of recent transcript entries to consider, so that verdicts in long sessions stay cheap."""
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from duckflow.config.places import config_dir
 from duckflow.config.toml_file import read_text
 from duckflow.domain.errors import UsageError
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
 OWN_FOLDER = "prompts"
-_SLOT = late(r"\{(\w+)\}")
-_OUTPUT = late(r"^Output: \w+", re.MULTILINE)
+_SLOT = lazy_regex(r"\{(\w+)\}")
+_OUTPUT = lazy_regex(r"^Output: \w+", re.MULTILINE)
 
 
 def template(name: str) -> str:

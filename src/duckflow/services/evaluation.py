@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 from duckflow.domain.decision import TaskProfile
 from duckflow.domain.errors import BadAnswer
 from duckflow.domain.frozen import Frozen, replace
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.text import one_line
 from duckflow.domain.work.objective import (
     AsksFor,
@@ -34,8 +34,8 @@ MOST_MISSING, MOST_LINES = 8, 5
 MOST_FIXES = 4
 
 _LINE, _CAUSE = 300, 1_000
-_NUMBER = late(r"\A\s*(?:[-*•]|\(?\d{1,2}[.):])\s+")
-_PRIORITY = late(r"\A\((?:priority )?([123])\)\s*|\s*\((?:priority )?([123])\)\s*\Z")
+_NUMBER = lazy_regex(r"\A\s*(?:[-*•]|\(?\d{1,2}[.):])\s+")
+_PRIORITY = lazy_regex(r"\A\((?:priority )?([123])\)\s*|\s*\((?:priority )?([123])\)\s*\Z")
 
 
 class RequirementDraft(Frozen):

@@ -14,7 +14,7 @@ from itertools import islice
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import Event, MemoryKept
 from duckflow.domain.frozen import replace
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.work.memory import Memory, memory_line
 from duckflow.store.database.database import Database
 
@@ -34,14 +34,14 @@ DELETE FROM memory WHERE id IN (
 """
 
 # Kanji, katakana and hangul carry the meaning; hiragana is mostly grammar.
-_DENSE = late(r"[\u3400-\u4dbf\u4e00-\u9fff々\u30a1-\u30fa\u30fcー\uac00-\ud7af]+")
-_WORD = late(r"[^\W_\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]{2,}")
-_EMPTY = late(
+_DENSE = lazy_regex(r"[\u3400-\u4dbf\u4e00-\u9fff々\u30a1-\u30fa\u30fcー\uac00-\ud7af]+")
+_WORD = lazy_regex(r"[^\W_\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]{2,}")
+_EMPTY = lazy_regex(
     "an|and|are|as|at|be|but|by|can|could|did|do|does|for|from|had|has|have|how|if|in|into|is|it|its|me|my|no|not"
     "|of|on|or|our|out|please|should|so|that|the|their|them|then|there|these|they|this|to|up|us|was|we|what|when"
     "|where|which|who|why|will|with|would|you|your"
 )
-_ENDING = late(r"(?<=\w{3})(ing|ed|es|e|(?<!s)s)$")
+_ENDING = lazy_regex(r"(?<=\w{3})(ing|ed|es|e|(?<!s)s)$")
 """Endings in which test, tests, tested and testing differ; rough, but applied to both sides."""
 
 

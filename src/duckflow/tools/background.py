@@ -12,7 +12,7 @@ from pydantic import Field
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import BackgroundCommand, CommandEnded, CommandStarted, Event
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.encoding import EncodedText
 from duckflow.safety.files.workspace import Workspace
@@ -22,7 +22,7 @@ from duckflow.tools.catalogue import Proposal, Tool, ToolResult
 from duckflow.tools.files.reading import ReadFile, excerpt_of
 from duckflow.tools.shell import held_effects, hidden_line
 
-_EVIDENCE = late(r"e\d+")
+_EVIDENCE = lazy_regex(r"e\d+")
 
 FIRST_WORDS_S = 0.5
 """Time in seconds to see whether a command fails at its start, and its first output, such as a port."""

@@ -18,7 +18,7 @@ from duckflow.cli.web.local_sessions import LocalSessions
 from duckflow.domain.commands import ClientCommand
 from duckflow.domain.errors import UserError
 from duckflow.domain.modes import MODES
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.i18n.catalogue import current_language, entries, text
 from duckflow.ui import web
 from duckflow.ui.web.session_view import RUN, Payload, SessionView, evidence_payload, rows_of
@@ -27,7 +27,7 @@ _LOOK_S = 0.1
 _ALIVE_S = 15.0
 _FLEET_S = 1.0
 """How often the fleet is looked at, whose database may be on another machine."""
-_ID = late(r"[A-Za-z0-9_-]{0,64}")
+_ID = lazy_regex(r"[A-Za-z0-9_-]{0,64}")
 _MOST = 256 * 1024
 """Bytes of a request's body."""
 

@@ -7,13 +7,13 @@ from pathlib import Path, PurePosixPath
 from duckflow.config.toml_file import read_text
 from duckflow.config.trust import PROJECT_COMMANDS, files_below
 from duckflow.domain.extensions import CustomCommand, Skill
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
 COMMANDS_FOLDER = "commands"
 SKILLS_FOLDER = ".agents/skills"
 SKILL_FILE = "SKILL.md"
-_KEY = late(r"([\w-]+):\s*(.*)")
-_NAME = late(r"\w[\w:.-]{0,63}")
+_KEY = lazy_regex(r"([\w-]+):\s*(.*)")
+_NAME = lazy_regex(r"\w[\w:.-]{0,63}")
 _MOST_SKILLS = 200
 _DESCRIPTION = 1_000
 

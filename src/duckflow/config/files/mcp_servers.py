@@ -13,9 +13,9 @@ from duckflow.config.layers import validate
 from duckflow.config.mcp import McpServer
 from duckflow.config.toml_file import parse, read_text, save_text
 from duckflow.domain.errors import UsageError
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
-_NAME = late(r"[a-z0-9][a-z0-9_-]{0,39}")
+_NAME = lazy_regex(r"[a-z0-9][a-z0-9_-]{0,39}")
 _LARGEST = 1_000_000
 
 

@@ -7,7 +7,7 @@ from duckflow.domain.errors import BadAnswer, ProviderError
 from duckflow.domain.frozen import replace
 from duckflow.domain.live_updates import LiveUpdate, ReplyVoid, Waiting
 from duckflow.domain.model import ChatMessage, ModelClient, ModelRequest
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.llm.answers.response import CollectedResponse, collect
 
 MOST_ROUNDS = 2
@@ -28,8 +28,8 @@ _OVERLAP, _LETTERS = 6, 4
 _LONGEST_OVERLAP = 4_000
 _SAME_START = 40
 """A continuation that begins with this many of the answer's first characters is a complete rewrite."""
-_FENCE = late(r"\s*```[^\n]*\n")
-_THOUGHT = late(r"\s*<think>(?:(?!</think>).)*\Z", re.DOTALL)
+_FENCE = lazy_regex(r"\s*```[^\n]*\n")
+_THOUGHT = lazy_regex(r"\s*<think>(?:(?!</think>).)*\Z", re.DOTALL)
 
 
 async def collect_whole(

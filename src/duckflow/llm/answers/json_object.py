@@ -2,16 +2,16 @@
 
 import re
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.llm.answers.strict_json import FoundObject, UnusableAnswer, read_object
 
-_BEGINNING = late(r"""\{\s*+(?:["'}“]|//|/\*|[A-Za-z_$][\w$]*+\s*+:)""")
-_QUOTED_KEY = late(r'\{\s*+"')
-_STRUCTURE = late(r'\\.|["{}]', re.DOTALL)
-_GOES_ON = late(r'[,:\]}"]')
-_LISTED = late(r"\[\s*+\Z")
-_NESTED = late(r'(?:"\s*+:|["\]}]\s*+,|\[)\s*+\Z')
-_CLOSERS = late(r"[}\]\s]*+")
+_BEGINNING = lazy_regex(r"""\{\s*+(?:["'}“]|//|/\*|[A-Za-z_$][\w$]*+\s*+:)""")
+_QUOTED_KEY = lazy_regex(r'\{\s*+"')
+_STRUCTURE = lazy_regex(r'\\.|["{}]', re.DOTALL)
+_GOES_ON = lazy_regex(r'[,:\]}"]')
+_LISTED = lazy_regex(r"\[\s*+\Z")
+_NESTED = lazy_regex(r'(?:"\s*+:|["\]}]\s*+,|\[)\s*+\Z')
+_CLOSERS = lazy_regex(r"[}\]\s]*+")
 _MOST_BEGINNINGS = 200
 _THOUGHTS_END = "</think>"
 

@@ -8,17 +8,17 @@ long for a reply of 200 kB, and grows quadratically.
 import json
 from typing import Literal
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
-_OBJECT = late(r'\{\s*+("|\Z)')
-_OUTSIDE = late(r'["{}\[\],:]')
-_CHARACTERS = late(
+_OBJECT = lazy_regex(r'\{\s*+("|\Z)')
+_OUTSIDE = lazy_regex(r'["{}\[\],:]')
+_CHARACTERS = lazy_regex(
     r'(?:[^"\\]++|\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}'
     r"|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*+"
 )
 """Complete characters of a string, escaped or not; a surrogate pair is one."""
 _LONGEST_ESCAPE = 12
-_FENCE = late(r"```[^\n]*+\n\s*+")
+_FENCE = lazy_regex(r"```[^\n]*+\n\s*+")
 _LONGEST_KEY = 64
 _THINK, _THOUGHT = "<think>", "</think>"
 

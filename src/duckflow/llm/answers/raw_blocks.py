@@ -15,23 +15,25 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.llm.answers.json_object import begins_object, find_object, refuse_more
 from duckflow.llm.answers.strict_json import MAX_BYTES, FoundObject, JsonObject, UnusableAnswer, check_size
 
 MAX_FILLED = 8_000_000
 """Most characters in total that blocks may insert into an answer."""
 
-_BEGIN = late(r"^([ \t]*+)<<<block[ \t]++(\S{1,100}+)[ \t]*+\r?(?:\n|\Z)", re.MULTILINE)
-_STRAY = late(r"^>>>block\b.*$", re.MULTILINE)
-_MARKER = late(r"^[ \t]*+(?:<<<|>>>)block\b", re.MULTILINE)
-_FENCE = late(r"^[ \t]*+```.*$", re.MULTILINE)
-_LAST_FENCE = late(r"^[ \t]*+```\s*+\Z", re.MULTILINE)
-_NEARLY_END = late(r"^(?:<<<|>>>)[ \t/]*+(?:end)?+[ \t_]*+(?:block)?+(?:[ \t]++[A-Z]\S{0,99}+)?+\s*+\Z", re.M)
+_BEGIN = lazy_regex(r"^([ \t]*+)<<<block[ \t]++(\S{1,100}+)[ \t]*+\r?(?:\n|\Z)", re.MULTILINE)
+_STRAY = lazy_regex(r"^>>>block\b.*$", re.MULTILINE)
+_MARKER = lazy_regex(r"^[ \t]*+(?:<<<|>>>)block\b", re.MULTILINE)
+_FENCE = lazy_regex(r"^[ \t]*+```.*$", re.MULTILINE)
+_LAST_FENCE = lazy_regex(r"^[ \t]*+```\s*+\Z", re.MULTILINE)
+_NEARLY_END = lazy_regex(
+    r"^(?:<<<|>>>)[ \t/]*+(?:end)?+[ \t_]*+(?:block)?+(?:[ \t]++[A-Z]\S{0,99}+)?+\s*+\Z", re.M
+)
 """Final line that was meant to end the last block."""
 
-_FOREIGN = late("[\x00\ud800-\udfff]")
-_ONE_LINE = late(r"[^\n]*+\n\Z")
+_FOREIGN = lazy_regex("[\x00\ud800-\udfff]")
+_ONE_LINE = lazy_regex(r"[^\n]*+\n\Z")
 _IN_ONE_LINE = frozenset({"path", "to", "pattern", "glob", "symbol", "url", "id"})
 """Arguments of one line: the line break at the end of a block is not part of them."""
 _LONGEST_NAME = 100

@@ -16,15 +16,15 @@ from duckflow.domain.model import (
     ToolCall,
     Usage,
 )
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.llm.answers.partial_reply import ReplyExtractor
 from duckflow.llm.streams import closing
 
 MAX_RESPONSE = 4_000_000
 """Most bytes read of one response."""
 
-SURROGATE = late("[\ud800-\udfff]")
-_HIGH_AT_END = late("[\ud800-\udbff]\\Z")
+SURROGATE = lazy_regex("[\ud800-\udfff]")
+_HIGH_AT_END = lazy_regex("[\ud800-\udbff]\\Z")
 
 
 class CollectedResponse:

@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 from pydantic import JsonValue
 
 from duckflow.domain.errors import DuckflowError
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
 MAX_BYTES = 2_000_000
 MAX_DEPTH = 64
@@ -22,11 +22,11 @@ _MOST_FAULTS = 10
 
 JsonObject = dict[str, JsonValue]
 
-_SPACE = late(r"(?:[ \t\r\n]++|(?://|#)[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
-_NUMBER = late(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
-_WORD = late(r"[+-]?[\w$]++")
-_RAW_CONTROL = late(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-_SURROGATE = late("[\ud800-\udfff]")
+_SPACE = lazy_regex(r"(?:[ \t\r\n]++|(?://|#)[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
+_NUMBER = lazy_regex(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
+_WORD = lazy_regex(r"[+-]?[\w$]++")
+_RAW_CONTROL = lazy_regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_SURROGATE = lazy_regex("[\ud800-\udfff]")
 _JSON_WORDS: dict[str, JsonValue] = {"true": True, "false": False, "null": None}
 _CONSTANTS = _JSON_WORDS | {"True": True, "False": False, "None": None}
 _STRINGS = json.JSONDecoder(strict=False)

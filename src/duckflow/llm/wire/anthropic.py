@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.llm.wire.anthropic_response import AnthropicResponse
 from duckflow.llm.wire.client import WireFormat
 from duckflow.llm.wire.endpoints import Endpoint
@@ -17,8 +17,8 @@ MARK = {"type": "ephemeral"}
 BUDGETS = {"low": 2048, "medium": 8192, "high": 16_384}
 """Thinking tokens by effort, for models that need a fixed budget."""
 
-_VERSION = late(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?!\d)")
-_ID = late(r"[a-zA-Z0-9_-]{1,64}")
+_VERSION = lazy_regex(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?!\d)")
+_ID = lazy_regex(r"[a-zA-Z0-9_-]{1,64}")
 
 
 def _headers(key: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from duckflow.domain.errors import PromptTooLong, ProviderError, ToolsUnsupported, Unavailable
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.text import one_line
 from duckflow.llm.wire.endpoints import Endpoint
 from duckflow.llm.wire.window_errors import read_too_long
@@ -19,8 +19,10 @@ DETAIL_CHARACTERS = 300
 SECRET_LENGTH = 8
 """Least length of a secret key. A shorter one is a placeholder, and hiding it would garble the message."""
 
-_TOOLS = late(r"\b(tool|function)s?\b|\btool[ _-]?(use|calls?|calling|choice)\b|\bfunction[ _-]?call")
-_NOT_TAKEN = late(r"not support|unsupported|n't support|not enabled|requires? --|no endpoints|unknown field")
+_TOOLS = lazy_regex(r"\b(tool|function)s?\b|\btool[ _-]?(use|calls?|calling|choice)\b|\bfunction[ _-]?call")
+_NOT_TAKEN = lazy_regex(
+    r"not support|unsupported|n't support|not enabled|requires? --|no endpoints|unknown field"
+)
 
 
 def status_failure(
@@ -105,7 +107,7 @@ _LIMITS = (
     *((f"anthropic-ratelimit-{kind}-remaining", f"anthropic-ratelimit-{kind}-reset") for kind in _KINDS),
 )
 """Pairs of headers: the remainder of a rate limit, and the time of its reset."""
-_DURATION = late(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_DURATION = lazy_regex(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, cast
 
 from duckflow.domain.errors import ProviderError, ToolsUnsupported, Unavailable
 from duckflow.domain.model import ModelPiece
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.llm.wire.errors import REFUSED
 
 Body = dict[str, Any]
@@ -19,7 +19,7 @@ LEAST_ROOM = 1024
 MOST_LOWERED = 3
 """Most times that one request is repeated with a lower limit."""
 
-_NUMBER = late(r"(?<![\w.-])\d{3,9}(?![\w.-]*\w)")
+_NUMBER = lazy_regex(r"(?<![\w.-])\d{3,9}(?![\w.-]*\w)")
 
 
 class Fallback(NamedTuple):

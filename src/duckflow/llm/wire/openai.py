@@ -4,15 +4,15 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits, ToolCall
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.llm.wire.client import WireFormat
 from duckflow.llm.wire.endpoints import Endpoint
 from duckflow.llm.wire.fallbacks import Body, Fallback
 from duckflow.llm.wire.openai_response import THINKING_FIELDS, OpenAIResponse
 from duckflow.llm.wire.request import answer_room, cache_marks, leading_system, usable_messages
 
-_MISTRAL_ID = late(r"[a-zA-Z0-9]{9}")
-_ANY_ID = late(r"[\x21-\x7e]{1,64}")
+_MISTRAL_ID = lazy_regex(r"[a-zA-Z0-9]{9}")
+_ANY_ID = lazy_regex(r"[\x21-\x7e]{1,64}")
 
 MARKED_MODELS = ("anthropic/", "google/", "openai/gpt-5.6", "openai/gpt-6", "openai/gpt-7")
 """OpenRouter models whose prompt cache needs marks, or works better with them."""

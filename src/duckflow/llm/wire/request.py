@@ -8,7 +8,7 @@ from re import Pattern
 
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import PICTURE_TOKENS, ChatMessage, ModelRequest, ModelTraits, ToolCall
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.llm.wire.endpoints import THINKING_ALLOWANCE
 
 BYTES_PER_TOKEN = 3
@@ -20,8 +20,8 @@ SMALL_THINKERS = ("qwen3", "deepseek-r1", "gpt-oss", "magistral", "smollm3", "th
 MAX_CACHE_MARKS = 4
 """Limit on cache marks: Anthropic refuses more, OpenAI ignores more."""
 
-_BAD_IN_NAME = late(r"[^a-zA-Z0-9_-]")
-_CHAT_ID = late(r"[\x21-\x7e]{1,64}")
+_BAD_IN_NAME = lazy_regex(r"[^a-zA-Z0-9_-]")
+_CHAT_ID = lazy_regex(r"[\x21-\x7e]{1,64}")
 
 
 def usable_messages(

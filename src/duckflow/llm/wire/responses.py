@@ -6,7 +6,7 @@ The provider stores nothing: each prompt includes the encrypted reasoning items.
 from collections.abc import Iterator
 
 from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.llm.wire.client import WireFormat
 from duckflow.llm.wire.endpoints import Endpoint
 from duckflow.llm.wire.fallbacks import Body, Fallback
@@ -15,9 +15,9 @@ from duckflow.llm.wire.responses_response import ResponsesResponse
 
 MARK = {"prompt_cache_breakpoint": {"mode": "explicit"}}
 
-_ID = late(r"[\x21-\x7e]{1,64}")
-_GPT = late(r"gpt-(\d+)(?:\.(\d+))?(?!-chat|\d)")
-_O_SERIES = late(r"o\d")
+_ID = lazy_regex(r"[\x21-\x7e]{1,64}")
+_GPT = lazy_regex(r"gpt-(\d+)(?:\.(\d+))?(?!-chat|\d)")
+_O_SERIES = lazy_regex(r"o\d")
 
 
 def _headers(key: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from re import Pattern
 from typing import NamedTuple
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
 _STATUSES = (400, 413, 422, 429, 500)
 _TOO_LARGE = 413
@@ -15,7 +15,7 @@ _TOO_LARGE = 413
 _LEAST, _MOST = 256, 100_000_000
 """Range of plausible windows. Other numbers are error codes or lengths of lists."""
 
-_SAYS_SO = late(
+_SAYS_SO = lazy_regex(
     r"context[_ ]length[_ ]exceeded|exceed_context_size|string_above_max_length|tokens_limit_reached"
     r"|max_prompt_tokens_exceeded|context_window_exceeded"
     r"|max(?:imum)? (?:context|prompt|model|sequence|input) (?:length|size|window)"
@@ -32,10 +32,10 @@ _SAYS_SO = late(
 )
 """Phrases of a too long prompt's error, in lower case."""
 
-_RATE = late(r"tokens per|\btpm\b|rate_limit|rate limit")
+_RATE = lazy_regex(r"tokens per|\btpm\b|rate_limit|rate limit")
 _N = r"(\d[\d,_]*)"
 _WINDOWS = tuple(
-    late(pattern)
+    lazy_regex(pattern)
     for pattern in (
         rf'"n_ctx"\s*:\s*{_N}',
         rf"> {_N}",
@@ -52,7 +52,7 @@ _WINDOWS = tuple(
 """Patterns for the size of the window, the most reliable first."""
 
 _PROMPTS = tuple(
-    late(pattern)
+    lazy_regex(pattern)
     for pattern in (
         rf'"n_prompt_tokens"\s*:\s*{_N}',
         rf"\({_N}(?: tokens)? in the (?:messages|prompt)",
@@ -68,7 +68,7 @@ _PROMPTS = tuple(
 )
 """Patterns for the size of the prompt, without the room for the answer that some errors add to it."""
 
-_REQUESTED = late(rf"\brequested:? *(?:about |a total of )?{_N}")
+_REQUESTED = lazy_regex(rf"\brequested:? *(?:about |a total of )?{_N}")
 
 
 class TooLong(NamedTuple):

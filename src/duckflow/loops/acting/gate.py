@@ -10,7 +10,7 @@ from duckflow.config.settings import GateSettings
 from duckflow.domain.errors import Refused, ToolError
 from duckflow.domain.events import ErrorReported
 from duckflow.domain.files.changes import ToolEffect
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.domain.reduce.attempts import digest_of
 from duckflow.domain.state import AgentState
@@ -40,7 +40,7 @@ SAID_NO_BEFORE = (
 )
 
 _CHANGING = ("write_file", "edit_file", "delete_file", "move_file")
-_SCRIPT = late(r"#!\s*/")
+_SCRIPT = lazy_regex(r"#!\s*/")
 _PLACES: dict[Protection, Place] = {
     "none": "inside",
     "guarded": "protected",

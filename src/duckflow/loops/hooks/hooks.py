@@ -10,7 +10,7 @@ from duckflow.domain.events import HookRan
 from duckflow.domain.extensions import Hook, HookEvent
 from duckflow.domain.frozen import replace
 from duckflow.domain.modes import Mode
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.loops.calls import ResolvedCall
 from duckflow.loops.hooks.known_tools import KnownTool, fits, known_as, matches
 from duckflow.loops.hooks.process import HookShell
@@ -25,7 +25,7 @@ PERMISSION_MODES: dict[Mode, str] = {
     "auto": "auto",
 }
 Question = Literal["permission_prompt", "elicitation_dialog"]
-_EXIT_LINE = late(r"\Aexit code -?\d+\n?")
+_EXIT_LINE = lazy_regex(r"\Aexit code -?\d+\n?")
 _LAST_WORD_S = 10.0
 """How long the end of a session waits for hooks that tell of its last question: without a terminal, it ends
 at that question."""

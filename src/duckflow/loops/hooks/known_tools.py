@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, cast
 
 from duckflow.domain.decision import Action
 from duckflow.domain.extensions import Hook
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
-_EXACT = late(r"[\w\-, |]+")
-_CONDITION = late(r"(\w+)\((.*)\)", re.DOTALL)
-_PARTS = late(r"&&|\|\||[;|&\n]")
+_EXACT = lazy_regex(r"[\w\-, |]+")
+_CONDITION = lazy_regex(r"(\w+)\((.*)\)", re.DOTALL)
+_PARTS = lazy_regex(r"&&|\|\||[;|&\n]")
 
 
 class KnownTool(NamedTuple):

@@ -36,7 +36,7 @@ LOW_COMPLEXITY = 0.3
 """From this complexity on, work is not simple."""
 
 
-class ModelInUse:
+class DecisionModel:
     """Decides with the creative tier of a session's models, and leaves simple work to the fast one."""
 
     tier: TierName = "creative"

@@ -13,7 +13,7 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.events import ErrorReported
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.model import ChatMessage, ModelClient, ModelPiece, ModelRequest, Picture
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.llm.streams import closing
 from duckflow.llm.wrapping_client import WrappingClient
 from duckflow.safety.files.workspace import Workspace
@@ -25,8 +25,8 @@ ALL_TOGETHER = 20_000_000
 MOST = 8
 """Pictures of one message."""
 
-_MENTION = late(r'(?<![\w@])@(?:"([^"\n]{1,1000})"|(\S{1,1000}))')
-_NAMED = late(r".+?\.(?:png|jpe?g|gif|webp)(?![a-z0-9_.-])", re.IGNORECASE)
+_MENTION = lazy_regex(r'(?<![\w@])@(?:"([^"\n]{1,1000})"|(\S{1,1000}))')
+_NAMED = lazy_regex(r".+?\.(?:png|jpe?g|gif|webp)(?![a-z0-9_.-])", re.IGNORECASE)
 _AFTER = ",.;:!?)]}'\"、。，．！？）」』"
 
 

@@ -14,7 +14,7 @@ from duckflow.dialects.compact_prompt import LONG_MESSAGE, Choices, Wish
 from duckflow.dialects.drafts import DraftCheck
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.state import AgentState, TranscriptEntry
 from duckflow.evaluation.checks import Checks
 from duckflow.evaluation.facts import look_at
@@ -31,13 +31,13 @@ _MOST_FILES = 200
 _DEPTH = 4
 _MOST_NOTED, _NOTED_EACH, _NOTED_DEPTH = 5_000, 1_000, 8
 _CONTENT_LIMIT = 12_000
-_FILE = late(
+_FILE = lazy_regex(
     r"(?<![\w./@-])[\w-]+\.(?:py|js|ts|jsx|tsx|rs|go|c|h|cc|cpp|hpp|java|kt|cs|rb|php|sh|lua|swift|sql|html|css"
     r"|md|txt|json|toml|ya?ml)(?![\w-])",
     re.ASCII,
 )
 
-_HOW_TO = late(r"(?:には|とは|方法は)[?？。\s]*\Z")
+_HOW_TO = lazy_regex(r"(?:には|とは|方法は)[?？。\s]*\Z")
 """A Japanese sentence that breaks off there asks how something is done, or what it is."""
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.descriptors import READ, held
 from duckflow.safety.files.confined_open import rename_to_new
 
@@ -21,7 +21,7 @@ ANY = "any"
 LARGEST = 64_000_000
 """Largest file, in bytes, that is compared, kept or written."""
 
-_TEMPORARY = late(r"\.duckflow-[0-9a-f]{16}\.tmp")
+_TEMPORARY = lazy_regex(r"\.duckflow-[0-9a-f]{16}\.tmp")
 _LEFT_OVER_S = 3600
 _SAFE_BITS = 0o777  # new content does not inherit set-user-id
 _BLOCK = 1 << 20

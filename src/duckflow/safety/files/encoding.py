@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from duckflow.domain.errors import ToolError
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
 Codec = Literal["utf-8", "utf-16-le", "utf-16-be", "cp932", "euc_jp", "euc_jis_2004", "iso2022_jp_ext"]
 
@@ -29,7 +29,7 @@ _MARKS: tuple[tuple[bytes, Codec], ...] = (
 )
 _UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)  # the first one begins with the UTF-16 mark
 _JAPANESE: tuple[Codec, ...] = ("euc_jp", "cp932", "euc_jis_2004")
-_ISO_2022_JP = late(rb"\x1b\$[@B]")
+_ISO_2022_JP = lazy_regex(rb"\x1b\$[@B]")
 _REPLACEMENT = "\ufffd"
 _RARE = b"\x98\x9f"
 """First byte pair of the level 2 (rarer) kanji in Shift_JIS."""

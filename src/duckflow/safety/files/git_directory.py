@@ -11,13 +11,13 @@ import re
 import stat
 from contextlib import suppress
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.descriptors import READ, held
 
 INSIDE = ".git/"
 
-_POINTER = late(rb"gitdir: ([^\n]+)\n*")
-_WORK_TREE = late(rb"^\s*worktree\s*=\s*([^\n]+?)\s*$", re.MULTILINE)
+_POINTER = lazy_regex(rb"gitdir: ([^\n]+)\n*")
+_WORK_TREE = lazy_regex(rb"^\s*worktree\s*=\s*([^\n]+?)\s*$", re.MULTILINE)
 _LONGEST = 1 << 16
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.policy.command_table import ANY, ProgramOptions, command_table
 from duckflow.safety.policy.homoglyphs import imitating_letters
 from duckflow.safety.policy.shell_syntax import ProgramCall, read_command
@@ -17,11 +17,11 @@ Places = Callable[[str], Place]
 LOOKING, WORKING = "looks", "runs"
 """Results for commands without a reason to ask: the command only reads, or does ordinary work."""
 
-_ASSIGNMENT = late(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
-_ADDRESS = late(r"[a-z][a-z0-9+.-]*://|[\w.-]+@[\w.-]+:", re.IGNORECASE)
+_ASSIGNMENT = lazy_regex(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
+_ADDRESS = lazy_regex(r"[a-z][a-z0-9+.-]*://|[\w.-]+@[\w.-]+:", re.IGNORECASE)
 _NOWHERE = ("/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty")
-_SED_LOOKS = late(r"(\d+|\$)?(,(\d+|\$))?p")
-_AWK_ACTS = late(r"system|getline|[|>]|@include|@load")
+_SED_LOOKS = lazy_regex(r"(\d+|\$)?(,(\d+|\$))?p")
+_AWK_ACTS = lazy_regex(r"system|getline|[|>]|@include|@load")
 
 
 class CommandReading(Frozen):

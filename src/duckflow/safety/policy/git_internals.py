@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Literal
 
 from duckflow.domain.files.effects import Effect
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.paths import fold
 
 ReadFile = Callable[[str], bytes | None]
@@ -19,7 +19,7 @@ ReadFile = Callable[[str], bytes | None]
 
 GitReason = Literal["ordinary", "git_program", "repository", "mask"]
 
-ORDINARY = late(
+ORDINARY = lazy_regex(
     r"(objects|refs|logs|rr-cache|lfs|rebase-merge|rebase-apply|sequencer)(/.*)?|branches"
     r"|info|info/(refs|sparse-checkout)|modules|worktrees"
     r"|index|index\.stash\..*|sharedindex\..*|packed-refs|shallow|description|gc\.(pid|log)"
@@ -29,25 +29,25 @@ ORDINARY = late(
 )
 """Paths inside a git directory, folded, that git writes during its work and never runs."""
 
-RUNS = late(
+RUNS = lazy_regex(
     r"config(\.worktree)?|hooks(/.*)?|commondir|gitdir|info/(attributes|exclude|grafts)"
     r"|objects/info/(http-)?alternates"
 )
 """Paths inside a git directory that make git run a program or look somewhere else."""
 
-HARMLESS_SETTINGS = late(
+HARMLESS_SETTINGS = lazy_regex(
     r"user\.(name|email)=.*|branch\.[^\n]+\.(remote=[\w.-]+|merge=refs/[\w./-]+|rebase=(true|false))"
 )
 """Settings that only name the committer and the branch that another branch follows."""
 
-_OBJECT = late(r"(^|/)objects/[0-9a-f]{2}/[0-9a-f]{38,}$")
-_MASK = late(rb"blob \d+\0\n\n+\Z")
+_OBJECT = lazy_regex(r"(^|/)objects/[0-9a-f]{2}/[0-9a-f]{38,}$")
+_MASK = lazy_regex(rb"blob \d+\0\n\n+\Z")
 _ENOUGH = 4_096
-_GIT = late(r"\.git|git~\d")
-_POINTS_SOMEWHERE = late(rb"ref: |[0-9a-f]{40}\s")
-_EXEC_STEP = late(rb"^\s*(exec|x)\s", re.MULTILINE)
-_SECTION = late(r'\[\s*([\w.-]+)(?:\s+"([^"\\]*)")?\s*\]')
-_SETTING = late(r"([A-Za-z][\w-]*)\s*=\s*([^\\\"#;]*)")
+_GIT = lazy_regex(r"\.git|git~\d")
+_POINTS_SOMEWHERE = lazy_regex(rb"ref: |[0-9a-f]{40}\s")
+_EXEC_STEP = lazy_regex(rb"^\s*(exec|x)\s", re.MULTILINE)
+_SECTION = lazy_regex(r'\[\s*([\w.-]+)(?:\s+"([^"\\]*)")?\s*\]')
+_SETTING = lazy_regex(r"([A-Za-z][\w-]*)\s*=\s*([^\\\"#;]*)")
 _LEADING_SETTINGS = ("core.hookspath", "core.fsmonitor", "include.path", "core.attributesfile")
 
 

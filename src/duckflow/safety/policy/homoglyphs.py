@@ -2,12 +2,12 @@
 
 import unicodedata
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
 _ALPHABETS = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU", "GEORGIAN", "DESERET")
 _IMITATORS = frozenset("аеорсухіјѕһԁԛԝьвкмнтАВЕКМНОРСТУХІЈЅαικνορτυχωΑΒΕΖΗΙΚΜΝΟΡΤΥΧոսցօհ")
 """Letters of other alphabets that look like Latin ones."""
-_WORD = late(r"[^\W\d_]+")
+_WORD = lazy_regex(r"[^\W\d_]+")
 
 
 def imitating_letters(path: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from duckflow.domain.files.changes import ToolEffect
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.questions.approval import Risk
 from duckflow.safety.paths import fold
 from duckflow.safety.policy.command_risk import Places, read_risks
@@ -63,20 +63,20 @@ RISKS: dict[str, Risk] = {
 }
 """Risk of each finding. An action has the highest risk of its findings."""
 
-EXECUTABLE = late(
+EXECUTABLE = lazy_regex(
     r".*\.(sh|bash|zsh|fish|ksh|csh|command|ps1|psm1|bat|cmd|exe|com|msi|scr|vbs|desktop|appimage|run|so|dylib|dll"
     r"|pyd|jar|app|action|workflow|scpt|reg|hta|wsf)"
 )
 """Names of files that a system or a program runs."""
 
-_SHEBANG = late(r"^#!\s*/", re.MULTILINE)
-_PIPE_TO_SHELL = late(
+_SHEBANG = lazy_regex(r"^#!\s*/", re.MULTILINE)
+_PIPE_TO_SHELL = lazy_regex(
     r"\b(curl|wget|fetch|iwr|invoke-webrequest|irm)\b[^\n|;&]{0,200}[|;&]{1,9}\s{0,99}(sudo\s{1,99})?"
     r"(\S{0,99}/)?(ba|z|da|k|fi)?sh\b|\b(ba|z|da|k)?sh\s{1,99}(-c\s{1,99})?[\"']?(<\(|\$\()\s{0,99}(curl|wget)"
     r"|\|\s{0,99}iex\b|base64\s{1,99}(-d|--decode|-D)[^\n|]{0,200}\|\s{0,99}(\S{0,99}/)?(ba|z|da|k)?sh\b",
     re.IGNORECASE,
 )
-_PRIVATE_KEY = late(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY|PuTTY-User-Key-File|AGE-SECRET-KEY-1")
+_PRIVATE_KEY = lazy_regex(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY|PuTTY-User-Key-File|AGE-SECRET-KEY-1")
 
 
 class Assessment(Frozen):

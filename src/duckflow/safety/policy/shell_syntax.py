@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
 LONGEST = 20_000
 """Longest command, in characters, that is parsed."""
@@ -20,10 +20,10 @@ _TOO_MUCH = ("<<", "<(", ">(", "(", ")", "&")
 _OPERATORS = (*_TOO_MUCH[:3], *_SEPARATORS[:3], *_REDIRECTS, *_SEPARATORS[3:], *_TOO_MUCH[3:])
 _BLANKS = " \t"
 _ESCAPED_IN_QUOTES = '$`"\\\n'
-_RESERVED = late(
+_RESERVED = lazy_regex(
     r"if|then|else|elif|fi|for|while|until|do|done|case|esac|select|function|coproc|time|[{}!]|\[\[|\]\]"
 )
-_FILE_NUMBER = late(r"[0-9]+")
+_FILE_NUMBER = lazy_regex(r"[0-9]+")
 
 
 class ProgramCall(NamedTuple):

@@ -20,7 +20,7 @@ from duckflow.domain.events import (
 from duckflow.domain.frozen import replace
 from duckflow.domain.live_updates import LiveUpdate, OutputPiece, ReplyPiece, ReplyVoid, ThinkingShown
 from duckflow.domain.model import ChatMessage
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.redaction.patterns import NAME_NEEDLES
 from duckflow.safety.redaction.redactor import Redactor, rewrite
 
@@ -28,9 +28,9 @@ _BEGIN, _END = "-----BEGIN", "-----END"
 _LONGEST_KEY = 20_000
 _LONGEST_LINE = 600
 _LONGEST_RUN = 65_536
-_OPAQUE = late(r"[A-Za-z0-9+/=_-]{200,}\Z")
+_OPAQUE = lazy_regex(r"[A-Za-z0-9+/=_-]{200,}\Z")
 """Signature or encrypted thinking, which may contain the beginning of a key by chance."""
-_TELLING = late(rf"[!-~]*(?:{'|'.join(NAME_NEEDLES)}|bearer|basic|login)", re.IGNORECASE)
+_TELLING = lazy_regex(rf"[!-~]*(?:{'|'.join(NAME_NEEDLES)}|bearer|basic|login)", re.IGNORECASE)
 
 
 def redact_event(redactor: Redactor, event: Event) -> Event:

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.redaction.values import is_placeholder, looks_like_password, looks_random
 
 NAME_NEEDLES = ("passw", "passphrase", "pwd", "secret", "token", "credential", "key")
@@ -19,7 +19,7 @@ _NAME = (
     r"(?P<name>pass(?:word|wd|phrase)|pwd|secret|token|credential"
     r"|(?:api|access|private|secret|auth|account|encryption|signing|master|service)[_-]?key)s?"
 )
-_NAMED = late(rf"{_NAME}(?=[a-z0-9_-]{{0,30}}+[\"'`\\]{{0,4}}[ \t]{{0,8}}[:=!])")
+_NAMED = lazy_regex(rf"{_NAME}(?=[a-z0-9_-]{{0,30}}+[\"'`\\]{{0,4}}[ \t]{{0,8}}[:=!])")
 """Finds candidate places in the lower-cased text, which is many times faster than trying every place."""
 
 _SUFFIX = r"(?:[_-]?(?:key|base|value|prod|production|dev|staging|live|test|\d{1,3})){0,2}"
@@ -32,8 +32,8 @@ _CAPITALS = (
     r"(?:_?(?:KEY|BASE|VALUE|PROD|PRODUCTION|DEV|STAGING|LIVE|TEST|\d{1,3})){0,2}"
     r"=(?P<secret>[^\s\"'`\\][^\s\\]{7,511}+)(?=[\s\\]|$)"
 )
-_LONG_WORD = late(r"[A-Za-z0-9_.~+/=%:@&-]{14,}+")
-_DIGIT = late(r"[0-9]")
+_LONG_WORD = lazy_regex(r"[A-Za-z0-9_.~+/=%:@&-]{14,}+")
+_DIGIT = lazy_regex(r"[0-9]")
 _BARE = r"(?P<bare>[^\s\"'`\\,;(){}\[\]<>&]{8,512}+)(?=[\s\\&\"'`]|$)"
 
 

@@ -16,11 +16,11 @@ from typing import Any, TypeVar, cast
 from pydantic import BaseModel
 
 from duckflow.domain.errors import ToolError
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.redaction.patterns import Pattern, kind_of, lower, patterns_for, span_of
 from duckflow.safety.redaction.values import SHORTEST, looks_random
 
-MARKER = late(r"\[redacted:[a-z0-9-]{1,40}:[0-9a-f]{4}\]")
+MARKER = lazy_regex(r"\[redacted:[a-z0-9-]{1,40}:[0-9a-f]{4}\]")
 
 MOST_LEARNED = 500
 """Largest number of found secrets to remember. Remembered secrets are also found in other texts."""

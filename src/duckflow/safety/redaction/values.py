@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from urllib.parse import quote, unquote
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
 SHORTEST = 8
 """Shortest known value, in characters, to search for. Shorter ones would match by chance."""
@@ -19,18 +19,18 @@ _PLACEHOLDERS = frozenset(
         "redacted replace root sample secret some string test testing todo undefined user your yourpassword",
     )
 )
-_FILLED_IN = late(r"^\$[A-Za-z_]|\$[{(]|\{\{|\}\}|^<|>$|^%[sd(]|%\(\w+\)s|\.\.\.|…|\*\*\*|x{4}", re.I)
-_CODE = late(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->)[A-Za-z_$][\w$]*)+|[A-Za-z_]+")
-_RUN = late(r"[A-Za-z0-9+/=]{1,600}+")
-_PLAIN_WORDS = late(r"[A-Za-z]+(?:[-_. ][A-Za-z]+)*")
-_SECRET_NAME = late(
+_FILLED_IN = lazy_regex(r"^\$[A-Za-z_]|\$[{(]|\{\{|\}\}|^<|>$|^%[sd(]|%\(\w+\)s|\.\.\.|…|\*\*\*|x{4}", re.I)
+_CODE = lazy_regex(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->)[A-Za-z_$][\w$]*)+|[A-Za-z_]+")
+_RUN = lazy_regex(r"[A-Za-z0-9+/=]{1,600}+")
+_PLAIN_WORDS = lazy_regex(r"[A-Za-z]+(?:[-_. ][A-Za-z]+)*")
+_SECRET_NAME = lazy_regex(
     r"(?:^|_)(?:[A-Z]*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)|PASS|PWD|AUTH|PAT|DSN)S?(?:_|$)"
 )
-_OTHER_NAME = late(
+_OTHER_NAME = lazy_regex(
     r"(?:^|_)(?:PATH|FILE|DIR|URL|URI|NAME|USER|HOST|PORT|TTL|LIMIT|LENGTH|SIZE|COUNT|TYPE|ALGORITHM|REGION|SOCK"
     r"|PREFIX|EXPIRY|ENDPOINT|MODE|LAYOUT|BINDINGS?)$|^(?:OLD)?PWD$|^GPG_KEY$"
 )
-_URL_PASSWORD = late(r"://[^\s/@:]*:([^\s/]+)@")
+_URL_PASSWORD = lazy_regex(r"://[^\s/@:]*:([^\s/]+)@")
 _SHORTEST_WORDS = 20
 """Shortest value of plain words, in characters, that counts as a secret."""
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from duckflow.domain.live_updates import OutputPiece
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
 Emit = Callable[[OutputPiece], None]
 
@@ -17,14 +17,14 @@ WHOLE_KEPT = 10_000_000
 PIECES_A_SECOND = 20
 LONGEST_PIECE = 4_000
 
-_SEQUENCES = late(
+_SEQUENCES = lazy_regex(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles, links
     r"|\x1b[PX^_][^\x1b]*(?:\x1b\\)?"
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor
     r"|\x1b[ -/]*[0-Z\\^-~]"
     r"|\x1b"
 )
-_UNSEEN = late(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufff9-\ufffb\u202a-\u202e\u2066-\u2069]")
+_UNSEEN = lazy_regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufff9-\ufffb\u202a-\u202e\u2066-\u2069]")
 _BINARY_SHARE = 0.1
 _LOOKED_AT = 4_000
 

@@ -15,7 +15,7 @@ from shlex import quote
 from typing import NamedTuple
 
 from duckflow.domain.frozen import replace
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.sandbox.view.confinement import LaunchOrder
 
 _LONGEST = 2_000
@@ -30,9 +30,9 @@ _NO = (1, 123)
 """Exit codes by which these programs say no: 1 if nothing is found or files differ, 123 from xargs."""
 
 _CALLERS = frozenset({"xargs", "git", "find", "timeout", "env", "time", "nice", "command", "sudo"})
-_ASSIGNMENT = late(r"[A-Za-z_]\w*=\S*")
-_HERE_DOCUMENT = late(r"<<-?[ \t]*(['\"]?)(\w+)\1([^\n]*)\n.*?^[ \t]*\2$", re.DOTALL | re.MULTILINE)
-_TOKENS = late(
+_ASSIGNMENT = lazy_regex(r"[A-Za-z_]\w*=\S*")
+_HERE_DOCUMENT = lazy_regex(r"<<-?[ \t]*(['\"]?)(\w+)\1([^\n]*)\n.*?^[ \t]*\2$", re.DOTALL | re.MULTILINE)
+_TOKENS = lazy_regex(
     r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|\$\(|\$\{|[(){}]|&>>?|>&|<&|>\||\|\||&&|\|&|[|;&\n]|[^\\'\"$(){}&<>|;\n]+|.",
     re.DOTALL,
 )

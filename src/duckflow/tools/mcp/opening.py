@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from duckflow.config.mcp import McpServer
 from duckflow.config.settings import ShellSettings
 from duckflow.domain.errors import ToolError
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.sandbox.server_process import ServerOrder, ServerProcess
 
 if TYPE_CHECKING:
     from duckflow.tools.mcp.client import ConnectedServer
 
-_VARIABLE = late(r"\$\{(\w+)\}")
+_VARIABLE = lazy_regex(r"\$\{(\w+)\}")
 
 
 class ServerOpener:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.text import cut
 
 MOST_ITEMS = 500
@@ -17,10 +17,10 @@ MOST_ITEMS = 500
 
 LONGEST_DESCRIPTION = 8_000
 LONGEST_SCHEMA = 20_000
-TOOL_NAME = late(r"[A-Za-z0-9_./-]{1,100}")
+TOOL_NAME = lazy_regex(r"[A-Za-z0-9_./-]{1,100}")
 
-_ESCAPES = late(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?|.)?", re.DOTALL)
-_UNSEEN = late(
+_ESCAPES = lazy_regex(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?|.)?", re.DOTALL)
+_UNSEEN = lazy_regex(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f]"
 )

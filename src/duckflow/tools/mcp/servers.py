@@ -9,14 +9,14 @@ from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError, UsageError
 from duckflow.domain.extensions import ServerReport
 from duckflow.domain.frozen import replace
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.text import head_and_tail
 from duckflow.tools.catalogue import Tool
 from duckflow.tools.mcp.connection import ServerConnection
 from duckflow.tools.mcp.opening import ServerOpener
 from duckflow.tools.mcp.operations import RESOURCE, McpOperations
 
-_MENTION = late(r"(?<!\S)@([a-z0-9][a-z0-9_-]*):(\S{1,1000})")
+_MENTION = lazy_regex(r"(?<!\S)@([a-z0-9][a-z0-9_-]*):(\S{1,1000})")
 
 
 class McpServers:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ast_grep_py import SgNode, SgRoot
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
 SECONDS, MEMORY = 15, 2_000_000_000
 MATCHES = 5000
@@ -30,10 +30,10 @@ _BODIES = (
 )
 _COMMENTS = ("comment", "line_comment", "block_comment", "multiline_comment")
 _ABOVE = (*_COMMENTS, "annotation", "marker_annotation", "attribute_list", "attribute", "decorator")
-_WORDS = late(r"[\w\s]*")
-_BROKEN_LINE = late(r"(?<=[(\[])\s*\n\s*|,?\s*\n\s*(?=[)\]])")
-_LOOSE_END = late(r"(?:\s*(?:\{|=>|=|:|;|,|\bdo\b|\bwhere\b|\bend\b))+$")
-_LOOSE_VALUE_END = late(r"(?:[\s;,]|(?<![=\s]):)+$")
+_WORDS = lazy_regex(r"[\w\s]*")
+_BROKEN_LINE = lazy_regex(r"(?<=[(\[])\s*\n\s*|,?\s*\n\s*(?=[)\]])")
+_LOOSE_END = lazy_regex(r"(?:\s*(?:\{|=>|=|:|;|,|\bdo\b|\bwhere\b|\bend\b))+$")
+_LOOSE_VALUE_END = lazy_regex(r"(?:[\s;,]|(?<![=\s]):)+$")
 
 
 class Scope(NamedTuple):

@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
-_FENCE = late(r" {0,3}(`{3,}|~{3,})")
-_HEADING = late(r" {0,3}(#{1,6})(?:[ \t]+|$)")
-_UNDERLINE = late(r" {0,3}(=+|-+)[ \t]*")
-_NO_PARAGRAPH = late(r"\s*$| {4}|\t| {0,3}(?:[>|]|[-*+][ \t]|\d+[.)][ \t])")
-_TABLE = late(r"[ \t]*\[{1,2}[^\[\]=]+\]{1,2}[ \t]*(?:#.*)?")
-_KEY = late(r"[ \t]*[\w.\"'-][^=#\[\]]*=")
-_STRING = late(r'"(?:\\.|[^"\\])*"|\'[^\']*\'|#.*')
+_FENCE = lazy_regex(r" {0,3}(`{3,}|~{3,})")
+_HEADING = lazy_regex(r" {0,3}(#{1,6})(?:[ \t]+|$)")
+_UNDERLINE = lazy_regex(r" {0,3}(=+|-+)[ \t]*")
+_NO_PARAGRAPH = lazy_regex(r"\s*$| {4}|\t| {0,3}(?:[>|]|[-*+][ \t]|\d+[.)][ \t])")
+_TABLE = lazy_regex(r"[ \t]*\[{1,2}[^\[\]=]+\]{1,2}[ \t]*(?:#.*)?")
+_KEY = lazy_regex(r"[ \t]*[\w.\"'-][^=#\[\]]*=")
+_STRING = lazy_regex(r'"(?:\\.|[^"\\])*"|\'[^\']*\'|#.*')
 _QUOTES = ('"""', "'''")
 
 LEVELS = 6

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from fnmatch import translate
 
 from duckflow.domain.errors import ToolError
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
 _ALTERNATIVES = 64
 _LONGEST = 300
-_NO_NAME = late(r"(?!)")
+_NO_NAME = lazy_regex(r"(?!)")
 
 
 def file_matcher(pattern: str) -> Callable[[str], bool]:

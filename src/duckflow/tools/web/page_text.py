@@ -2,7 +2,7 @@
 
 from html.parser import HTMLParser
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
 _UNREAD = frozenset(("script", "style", "noscript", "template", "svg", "iframe", "object", "head", "canvas"))
 _BLOCKS = frozenset(
@@ -13,8 +13,8 @@ _BLOCKS = frozenset(
     )
 )
 _EMPTY = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "wbr"))
-_SPACES = late(r"[ \t\r\f\v\u00a0]+")
-_GAPS = late(r"\n\s*\n\s*")
+_SPACES = lazy_regex(r"[ \t\r\f\v\u00a0]+")
+_GAPS = lazy_regex(r"\n\s*\n\s*")
 
 
 class _PageReader(HTMLParser):

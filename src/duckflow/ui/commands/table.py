@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from duckflow.domain.extensions import CustomCommand, Extensions, ServerReport
 from duckflow.domain.model import EFFORTS
 from duckflow.domain.modes import MODES
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
 Completes = Literal["nothing", "modes", "models", "efforts", "sessions", "scopes"]
 
@@ -67,7 +67,7 @@ _SURELY = 0.75
 SLASHES = ("/", "／")
 """What a command begins with: the plain slash, and the one of Japanese input."""
 
-_PROMPT = late(r"[/／]mcp\.([a-z0-9_-]+\.\S+)(\s.*)?$", re.DOTALL)
+_PROMPT = lazy_regex(r"[/／]mcp\.([a-z0-9_-]+\.\S+)(\s.*)?$", re.DOTALL)
 
 
 class TypedCommand(NamedTuple):

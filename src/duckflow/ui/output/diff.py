@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import Literal, NamedTuple
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.ui.output.colours import difference_colour
 from duckflow.ui.output.escaping import visible
 from duckflow.ui.output.text_width import split_at_width, width_of
@@ -12,7 +12,7 @@ from duckflow.ui.output.writer import Writer
 
 WIDE = 120
 """From so many columns on, both sides are shown next to each other."""
-_HUNK = late(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_HUNK = lazy_regex(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _NUMBER = 5
 _BETWEEN = " │ "
 

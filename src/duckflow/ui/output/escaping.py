@@ -4,12 +4,12 @@ import re
 import sys
 from typing import TextIO
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
 _STEERING = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029"
 """Control characters, direction, and line ends that only some programs see."""
-_CONTROLS = late(f"[{_STEERING}]")
-_HIDDEN = late(
+_CONTROLS = lazy_regex(f"[{_STEERING}]")
+_HIDDEN = lazy_regex(
     f"[{_STEERING}"
     "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U00013430-\U0001343f"

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
-_FENCE = late(r" {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)")
-_TABLE_OR_LIST = late(r"\s|[-*+|>]|\d+[.)]")
+_FENCE = lazy_regex(r" {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)")
+_TABLE_OR_LIST = lazy_regex(r"\s|[-*+|>]|\d+[.)]")
 _LONG_LINE = 4_000
 """A line that grows beyond this is not waited for."""
 _CODE_LINES = 40

@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 
 _CLOSING = frozenset("、。，．・：；？！」』）】〉》”’ーぁぃぅぇぉっゃゅょァィゥェォッャュョ々…｡｣､･ｰﾞﾟ")
 """What may not begin a line, and so stays with what is before it."""
@@ -12,7 +12,7 @@ _OPENING = frozenset("「『（【〈《“‘｢")
 """What may not end a line, and so goes with what follows."""
 _MARKS = "\U0010ff00"
 """From here on characters stand for a change of style: they take no room."""
-_BEGINNING = late(r" *(?:(?:\d{1,2}\.|[^\w\s]{1,2}) )?")
+_BEGINNING = lazy_regex(r" *(?:(?:\d{1,2}\.|[^\w\s]{1,2}) )?")
 """What is before the text of a line: space, and a dash, a number or a picture."""
 
 

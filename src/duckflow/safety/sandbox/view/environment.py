@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.redaction.patterns import lines_with_secrets
 from duckflow.safety.redaction.values import is_secret_name, looks_random
 
-_MORE_SECRETS = late(r"(?:PASS|PWD|COOKIE|JWT)S?$")
+_MORE_SECRETS = lazy_regex(r"(?:PASS|PWD|COOKIE|JWT)S?$")
 _WORKING_FOLDERS = ("PWD", "OLDPWD")
-_PASSWORD_IN_ADDRESS = late(r"://[^/\s@]*:[^/\s@]*@")
-_ONE_RUN = late(r"[A-Za-z0-9+=_-]{20,}")
-_HASH = late(r"[0-9a-f]+|[0-9A-F]+")
+_PASSWORD_IN_ADDRESS = lazy_regex(r"://[^/\s@]*:[^/\s@]*@")
+_ONE_RUN = lazy_regex(r"[A-Za-z0-9+=_-]{20,}")
+_HASH = lazy_regex(r"[0-9a-f]+|[0-9A-F]+")
 
 _SERVICES = (
     *("SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "GIT_ASKPASS", "GPG_AGENT_INFO", "GPG_TTY"),

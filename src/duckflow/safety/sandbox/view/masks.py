@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.sandbox.view.folder_events import FolderEvents
 from duckflow.safety.sandbox.view.tracked_files import MOST_BYTES, TrackedFile
 
 _OPENED = 0x20
-_SPECIAL = late(r"[\\*?\[\]!# ]")
+_SPECIAL = lazy_regex(r"[\\*?\[\]!# ]")
 
 _Mask = tuple[str, TrackedFile | None, bool]
 

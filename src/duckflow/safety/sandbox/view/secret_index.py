@@ -4,7 +4,7 @@ import os
 import re
 from contextlib import suppress
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.descriptors import READ, held
 from duckflow.safety.paths import outermost
 from duckflow.safety.policy.protected import is_secret_in
@@ -20,7 +20,7 @@ NOT_LOOKED_INTO = frozenset(
 )
 """Folders of published packages or of git: they hold many files, but no secrets of the user's."""
 
-_PUBLIC = late(r"\.pub$|^\.env[.-](example|sample|template|dist|defaults)$")
+_PUBLIC = lazy_regex(r"\.pub$|^\.env[.-](example|sample|template|dist|defaults)$")
 _BY_CONTENT: tuple[tuple[re.Pattern[str], re.Pattern[bytes]], ...] = (
     (re.compile(r"\.(pem|key)$"), re.compile(rb"PRIVATE KEY")),
     (

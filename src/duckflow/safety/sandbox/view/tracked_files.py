@@ -12,19 +12,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.descriptors import READ, held
 from duckflow.safety.sandbox.view.git_settings import tracked_entries
 
 MOST_BYTES = 1_000_000
 """Size above which a file is never read and counts as changed."""
 
-_ENTRY = late(
+_ENTRY = lazy_regex(
     r"[0-7]{6} (?P<id>[0-9a-f]+) \d\t(?P<name>[^\0]+)\0"
     r"\s+ctime: \S+\s+mtime: (?P<seconds>\d+):(?P<fraction>\d+)\s.*?size: (?P<size>\d+)\s[^\n]*\n",
     re.DOTALL,
 )
-_GITDIR = late(rb"gitdir: ([^\n]+)")
+_GITDIR = lazy_regex(rb"gitdir: ([^\n]+)")
 
 
 class TrackedFile(NamedTuple):
