@@ -11,7 +11,7 @@ from duckflow.safety.files.access import Access, Permit
 from duckflow.safety.files.atomic import ChangedMeanwhile
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import ChangeOwner, KeptFiles
-from duckflow.tools.uncancelled import finish
+from duckflow.tools.uncancelled import run_in_thread
 
 
 def sha(text: str) -> str:
@@ -61,8 +61,8 @@ def test_the_target_of_a_move_must_be_approved_too(permitting, folder: Path):
 
 async def test_a_permit_counts_for_its_own_action_only(permitting):
     with pytest.raises(ToolError, match="not what the user was asked about"):
-        await finish(permitting(Permit({})).write_bytes, "a.txt", b"x")
-    await finish(permitting(None).write_bytes, "a.txt", b"x")
+        await run_in_thread(permitting(Permit({})).write_bytes, "a.txt", b"x")
+    await run_in_thread(permitting(None).write_bytes, "a.txt", b"x")
 
 
 def test_nothing_outside_is_permitted_unless_it_says_so(permitting):

@@ -12,7 +12,7 @@ from duckflow.domain.errors import ToolError
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.toolset import file_tools
-from duckflow.tools.uncancelled import finish
+from duckflow.tools.uncancelled import run_in_thread
 from fakes.access import access_to
 
 
@@ -261,7 +261,7 @@ async def test_a_cancelled_write_is_over_when_the_caller_goes_on():
         go_on.wait(5)
         done.append("written")
 
-    task = asyncio.create_task(finish(slow))
+    task = asyncio.create_task(run_in_thread(slow))
     await asyncio.to_thread(started.wait, 5)
     task.cancel()
     await asyncio.sleep(0)

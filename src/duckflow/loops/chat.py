@@ -35,7 +35,7 @@ from duckflow.loops.thinking.model import DecisionModel
 from duckflow.loops.thinking.small_models import WorkspaceLook, reads_of_named
 from duckflow.loops.turn import Turn
 from duckflow.prompts.budget import RulesTooLong
-from duckflow.tools.uncancelled import see_through
+from duckflow.tools.uncancelled import shielded
 
 EXIT_CODES: dict[RequestOutcome, int] = {
     "done": 0,
@@ -160,7 +160,7 @@ class ChatLoop:
 
     async def stop_commands(self) -> None:
         """Between requests: stop the commands that go on, and offer what they did (G11)."""
-        await see_through(self._dispatcher.settle_background(cancelled=True))
+        await shielded(self._dispatcher.settle_background(cancelled=True))
 
     async def go_on(self) -> RequestOutcome:
         """Work on the open request."""
@@ -208,7 +208,7 @@ class ChatLoop:
             except UserError as error:
                 outcome = await self._end_in(error)
         except asyncio.CancelledError:
-            await see_through(self._dispatcher.settle_background(cancelled=True))
+            await shielded(self._dispatcher.settle_background(cancelled=True))
             self._finish("interrupted")
             raise
         if outcome in ENDED:

@@ -8,12 +8,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-async def finish(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+async def run_in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Run a function in a thread. A cancelled caller waits for its end, so that no change comes later."""
-    return await see_through(asyncio.to_thread(function, *args, **kwargs))
+    return await shielded(asyncio.to_thread(function, *args, **kwargs))
 
 
-async def see_through(started: Coroutine[Any, Any, R]) -> R:
+async def shielded(started: Coroutine[Any, Any, R]) -> R:
     """Wait for the end of this work, even if cancelled meanwhile."""
     work = asyncio.ensure_future(started)
     try:

@@ -39,7 +39,7 @@ from duckflow.safety.redaction.redactor import refuse_markers
 from duckflow.store.kept_files import KeptFiles
 from duckflow.tools.catalogue import Catalogue, ToolResult
 from duckflow.tools.shell import TAKE_OVER
-from duckflow.tools.uncancelled import see_through
+from duckflow.tools.uncancelled import shielded
 
 
 class Dispatcher:
@@ -285,7 +285,7 @@ class Dispatcher:
         except asyncio.CancelledError:
             stopped = ToolResult(text="Stopped by the user while it ran.", path=target)
             self._log.end(action, "unknown", stopped, access.changes, task_id)
-            await see_through(self._offer_interrupted())
+            await shielded(self._offer_interrupted())
             raise
         ended = self._log.end(action, "ok", result, access.changes, task_id)
         await self._log.keep_whole(ended, result)

@@ -7,7 +7,7 @@ from duckflow.domain.files.changes import FOLDER, ChangeSet, FileChange
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import KeptFiles
 from duckflow.tools.editing.differences import difference_of
-from duckflow.tools.uncancelled import finish
+from duckflow.tools.uncancelled import run_in_thread
 
 
 class Differences:
@@ -20,13 +20,13 @@ class Differences:
     async def since(self, made: Iterable[ChangeSet]) -> Mapping[str, str]:
         """The unified difference of each path since the first of these changes; empty for one as it was."""
         first = _first(made)
-        return await finish(lambda: {path: self._difference(change) for path, change in first.items()})
+        return await run_in_thread(lambda: {path: self._difference(change) for path, change in first.items()})
 
     async def before(self, made: Iterable[ChangeSet], paths: Iterable[str]) -> Mapping[str, str]:
         """What these text files held before the first of these changes, as far as that is kept."""
         first, wanted = _first(made), set(paths)
         found = {path: change.before for path, change in first.items() if path in wanted}
-        texts = await finish(lambda: {path: self._text(word) for path, word in found.items()})
+        texts = await run_in_thread(lambda: {path: self._text(word) for path, word in found.items()})
         return {path: text for path, text in texts.items() if text is not None}
 
     def _text(self, word: str | None) -> str | None:

@@ -18,7 +18,7 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.protected import protection_of
 from duckflow.store.kept_files import ChangeOwner, KeptFiles
 from duckflow.tools.searching.inventory import list_all
-from duckflow.tools.uncancelled import finish
+from duckflow.tools.uncancelled import run_in_thread
 
 _SETTLED_NS = 50_000_000  # a file written a moment ago may be written again within the same tick
 _IGNORE_FILES = (".gitignore", ".ignore", ".rgignore")
@@ -73,7 +73,7 @@ class Snapshots:
         """Copy what is there; None where that is too much or fails: a command does not wait for this."""
         try:
             files = await self._listed()
-            return await finish(self._copy, session_id, files) if files is not None else None
+            return await run_in_thread(self._copy, session_id, files) if files is not None else None
         except (ToolError, UserError):
             return None
 
@@ -128,7 +128,7 @@ class Snapshots:
     async def _changes(self, owner: ChangeOwner, before: Seen) -> tuple[FileChange, ...]:
         try:
             files = await self._listed()
-            return await finish(self._compare, owner, before, files)
+            return await run_in_thread(self._compare, owner, before, files)
         except (ToolError, UserError):
             return ()
 

@@ -16,7 +16,7 @@ from duckflow.safety.files.ledger import made_of
 from duckflow.safety.files.path_states import PathState
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import ChangeOwner, KeptFiles
-from duckflow.tools.uncancelled import finish
+from duckflow.tools.uncancelled import run_in_thread
 
 _BATCH = 256
 
@@ -74,7 +74,7 @@ class Undo:
         own = self._state.change_sets
         if len(undoable(own)) >= count:
             return own
-        return (*await finish(self._earlier.find, self._state), *own)
+        return (*await run_in_thread(self._earlier.find, self._state), *own)
 
     async def _take_back(self, sets: Sequence[ChangeSet], known: Sequence[ChangeSet]) -> UndoReport:
         if not sets:
@@ -90,9 +90,9 @@ class Undo:
             raise UserError("undo.busy")
         undo_id = f"u{self._state.seq + 1}"
         access = Access(self._workspace, self._kept, ChangeOwner(self._state.session_id, undo_id, undo_id))
-        left = await finish(self._restore_all, sets, access)
+        left = await run_in_thread(self._restore_all, sets, access)
         self._session.record(*self._kept.take_notices())
-        changes = await finish(made_of, self._workspace, access.changes)
+        changes = await run_in_thread(made_of, self._workspace, access.changes)
         broken = any(one.reason == "failed" for one in left)
         if changes or not broken:
             ids = () if broken else tuple(one.action_id for one in sets)

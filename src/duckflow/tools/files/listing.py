@@ -13,7 +13,7 @@ from duckflow.safety.paths import printable
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.searching.globs import file_matcher
 from duckflow.tools.searching.inventory import DEEPEST, Inventory, list_all
-from duckflow.tools.uncancelled import finish
+from duckflow.tools.uncancelled import run_in_thread
 
 LINES_SHOWN = 400
 DEPTH = 3
@@ -35,11 +35,11 @@ def list_tool(ripgrep: Path | None) -> Tool:
     async def run(args: ListFiles, access: Access) -> ToolResult:
         workspace = access.workspace
         folder = workspace.relative(args.path, folder=True)
-        there = await finish(workspace.status, folder)
+        there = await run_in_thread(workspace.status, folder)
         if there is None or there.kind != "folder":
             raise ToolError(f"{folder}: {'is a file, not' if there else 'there is no such'} folder.")
         inventory = await list_all(workspace, ripgrep, folder)
-        return ToolResult(text=await finish(_show, workspace, folder, inventory, args))
+        return ToolResult(text=await run_in_thread(_show, workspace, folder, inventory, args))
 
     return Tool(
         operation="file_ops.list_files",

@@ -12,7 +12,7 @@ from duckflow.safety.files.outside import read_outside
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.editing.text_form import has_crlf, plain
 from duckflow.tools.files.suggestions import suggesting
-from duckflow.tools.uncancelled import finish
+from duckflow.tools.uncancelled import run_in_thread
 
 LINES_SHOWN = 1000
 LETTERS_SHOWN = 40_000
@@ -78,6 +78,6 @@ READ_FILE = Tool(
     args=ReadFile,
     summary="the file at path, or its lines start to end",
     effect="read",
-    run=partial(finish, _read),
+    run=partial(run_in_thread, _read),
     targets=lambda args: (args.path,),
 )

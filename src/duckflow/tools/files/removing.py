@@ -12,7 +12,7 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Proposal, Tool, ToolResult
 from duckflow.tools.editing.differences import difference_of
 from duckflow.tools.files.suggestions import suggesting
-from duckflow.tools.uncancelled import finish
+from duckflow.tools.uncancelled import run_in_thread
 
 
 class DeleteFile(Frozen):
@@ -74,8 +74,8 @@ DELETE_FILE = Tool(
     args=DeleteFile,
     summary="remove the file at path",
     effect="delete",
-    run=partial(finish, _delete),
-    propose=partial(finish, _propose_delete),
+    run=partial(run_in_thread, _delete),
+    propose=partial(run_in_thread, _propose_delete),
     targets=lambda args: (args.path,),
 )
 
@@ -84,7 +84,7 @@ MOVE_FILE = Tool(
     args=MoveFile,
     summary="move or rename the file at path; to: its new path",
     effect="write",
-    run=partial(finish, _move),
-    propose=partial(finish, _propose_move),
+    run=partial(run_in_thread, _move),
+    propose=partial(run_in_thread, _propose_move),
     targets=lambda args: (args.path, args.to),
 )

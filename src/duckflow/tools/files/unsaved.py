@@ -12,7 +12,7 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Proposal, Tool, ToolResult
 from duckflow.tools.editing.text_form import plain
 from duckflow.tools.files.reading import READ_FILE, ReadFile, excerpt_of
-from duckflow.tools.uncancelled import finish
+from duckflow.tools.uncancelled import run_in_thread
 
 Unsaved = Callable[[Path], Awaitable[str | None]]
 """Returns the text of a file in an editor, by its real path. None if no editor has it open."""
@@ -55,7 +55,7 @@ async def _differing(workspace: Workspace, path: str, unsaved: Unsaved) -> str |
     """Return the editor's text if it differs from the file on the disk. None for a new file."""
     try:
         relative = workspace.relative(path)
-        saved = (await finish(workspace.read_encoded, relative)).text
+        saved = (await run_in_thread(workspace.read_encoded, relative)).text
     except ToolError:
         return None
     text = await unsaved(workspace.root / relative)

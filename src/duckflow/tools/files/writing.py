@@ -16,7 +16,7 @@ from duckflow.tools.editing.differences import count_lines, split_lines, unified
 from duckflow.tools.editing.edits import Edit, apply_edits
 from duckflow.tools.editing.text_form import MARK, plain, shape
 from duckflow.tools.files.suggestions import suggesting
-from duckflow.tools.uncancelled import finish
+from duckflow.tools.uncancelled import run_in_thread
 
 MOST_EDITS = 100
 
@@ -116,8 +116,8 @@ WRITE_FILE = Tool(
     args=WriteFile,
     summary="make or replace the file at path with content",
     effect="write",
-    run=partial(finish, _make),
-    propose=partial(finish, _propose),
+    run=partial(run_in_thread, _make),
+    propose=partial(run_in_thread, _propose),
     targets=lambda args: (args.path,),
 )
 
@@ -126,7 +126,7 @@ EDIT_FILE = Tool(
     args=EditFile,
     summary="change the file at path; edits: {find, replace} each, where find occurs once, or all: true",
     effect="write",
-    run=partial(finish, _make),
-    propose=partial(finish, _propose),
+    run=partial(run_in_thread, _make),
+    propose=partial(run_in_thread, _propose),
     targets=lambda args: (args.path,),
 )

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from duckflow.domain.errors import ToolError
 from duckflow.tools.outline.sections import LEVELS, Section, markdown_headings, toml_tables
 from duckflow.tools.searching.ripgrep import run_capped
-from duckflow.tools.uncancelled import finish
+from duckflow.tools.uncancelled import run_in_thread
 
 Finder = Callable[[list[str]], Iterator[Section]]
 """Finds the sections in the lines of a text."""
@@ -52,7 +52,7 @@ async def find_definitions(path: str, text: str, most: int) -> FoundDefinitions:
     """
     suffix = PurePosixPath(path).suffix.lower()
     if sections := _SECTIONS.get(suffix):
-        return await finish(_by_sections, sections, text, most)
+        return await run_in_thread(_by_sections, sections, text, most)
     if language := languages().get(suffix):
         return await _by_grammar(path, text, language, most)
     raise ToolError(f"{path}: there is no outline of this type of file; use file_ops.read_file.")

@@ -11,7 +11,7 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.editing.text_form import plain
 from duckflow.tools.files.suggestions import suggesting
-from duckflow.tools.uncancelled import finish
+from duckflow.tools.uncancelled import run_in_thread
 
 if TYPE_CHECKING:
     from duckflow.tools.outline.definitions import Definition, FoundDefinitions
@@ -31,7 +31,7 @@ async def _run(args: OutlineFile, access: Access) -> ToolResult:
     from duckflow.tools.outline.definitions import find_definitions  # noqa: PLC0415 - not needed at start
 
     path = access.workspace.relative(args.path)
-    text = await finish(_read, access.workspace, path)
+    text = await run_in_thread(_read, access.workspace, path)
     if not text:
         return ToolResult(text=f"{path} (empty)", path=path)
     found = await find_definitions(path, text, LINES_SHOWN)

@@ -18,7 +18,7 @@ from duckflow.tools.searching import line_matcher
 from duckflow.tools.searching.globs import file_matcher
 from duckflow.tools.searching.inventory import list_all, skip_arguments
 from duckflow.tools.searching.ripgrep import BadPattern, run_capped, run_ripgrep
-from duckflow.tools.uncancelled import finish
+from duckflow.tools.uncancelled import run_in_thread
 
 FILE_CAP = 4_000_000
 """Largest file, in bytes, that is searched."""
@@ -74,13 +74,13 @@ async def ask_ripgrep(workspace: Workspace, binary: Path, query: Query) -> Hits:
 
 async def ask_ourselves(workspace: Workspace, query: Query, ripgrep: Path | None = None) -> Hits:
     """Search with Python's regular expressions, which is slower. `ripgrep` lists the files, if given."""
-    there = await finish(workspace.status, query.path)
+    there = await run_in_thread(workspace.status, query.path)
     files, complete = [query.path], True
     if there and there.kind == "folder":
         files, complete = await list_all(workspace, ripgrep, query.path)
     if query.glob:
         files = list(filter(file_matcher(query.glob), files))
-    texts, whole = await finish(_texts, workspace, files)
+    texts, whole = await run_in_thread(_texts, workspace, files)
     pattern = re.escape(query.pattern) if query.literal else query.pattern
     question = json.dumps({"pattern": pattern, "texts": texts}).encode()
     output = await run_capped([sys.executable, "-I", line_matcher.__file__], given=question)

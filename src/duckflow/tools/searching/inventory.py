@@ -8,7 +8,7 @@ from duckflow.safety.files.atomic import is_temporary
 from duckflow.safety.files.listing import SKIPPED, names_skipped
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.searching.ripgrep import run_ripgrep
-from duckflow.tools.uncancelled import finish
+from duckflow.tools.uncancelled import run_in_thread
 
 DEEPEST = 24
 _MOST = 50_000
@@ -25,7 +25,7 @@ async def list_all(workspace: Workspace, ripgrep: Path | None, folder: str) -> I
     """List the files below a folder, without SKIPPED folders and ignored files, which only ripgrep knows."""
     if ripgrep is None:
         skip = () if names_skipped(folder) else SKIPPED
-        found = await finish(workspace.list, folder, depth=DEEPEST, limit=_MOST, skip=skip)
+        found = await run_in_thread(workspace.list, folder, depth=DEEPEST, limit=_MOST, skip=skip)
         return Inventory([entry.path for entry in found.entries if entry.kind == "file"], found.complete)
     output = await run_ripgrep(ripgrep, workspace.root, ["--files", *skip_arguments(folder)], folder)
     paths = [os.fsdecode(name).removeprefix("./") for name in output.data.split(b"\0")[:-1]]

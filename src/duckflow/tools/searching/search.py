@@ -13,7 +13,7 @@ from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.searching.hits import Hits, Query, ask_ourselves, ask_ripgrep
 from duckflow.tools.searching.ripgrep import BadPattern
 from duckflow.tools.searching.shown_hits import show_hits
-from duckflow.tools.uncancelled import finish
+from duckflow.tools.uncancelled import run_in_thread
 
 LONGEST_PATTERN = 1000
 MOST_CONTEXT = 20
@@ -48,12 +48,12 @@ def search_tool(ripgrep: Path | None) -> Tool:
     async def run(args: Search, access: Access) -> ToolResult:
         workspace = access.workspace
         query = Query(args.pattern, workspace.relative(args.path, folder=True), args.glob)
-        there = await finish(workspace.status, query.path)
+        there = await run_in_thread(workspace.status, query.path)
         if there is None or there.kind == "other":
             raise ToolError(f"{query.path}: {'can not be searched' if there else 'does not exist'}.")
         hits, note = await _find(workspace, ripgrep, query)
         permitted = max(STRENGTH["guarded"], STRENGTH[workspace.protection(query.path)])
-        shown = await finish(show_hits, workspace, hits, permitted, min(args.context, MOST_CONTEXT))
+        shown = await run_in_thread(show_hits, workspace, hits, permitted, min(args.context, MOST_CONTEXT))
         nothing = f"no line matches {query.pattern} in {query.path} ({_NOT_SEARCHED})"
         return ToolResult(text="\n".join(filter(None, (note, shown or nothing))))
 
