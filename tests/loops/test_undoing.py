@@ -290,4 +290,4 @@ async def test_G8_an_undo_that_did_nothing_does_not_say_that_something_was_taken
         await do(duck, "go")
         (folder / "a.txt").write_text("someone else's\n")
         told = undo_text(await duck.app.undoing.undo())
-    assert told.startswith("↩ Nothing was taken back:\n  left a.txt as it is: someone has changed it since.")
+    assert told.startswith("↩ Nothing was undone:\n  left a.txt as it is: someone has changed it since.")

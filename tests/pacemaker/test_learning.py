@@ -1,4 +1,4 @@
-"""The loops to start from follow what earlier requests used: bounded, explained, switched off at will."""
+"""The base loops follow what earlier requests used: bounded, explained, switched off at will."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -28,7 +28,7 @@ def shown(limit: LoopLimit, language="en") -> list[str]:
 
 def test_I5_the_whole_reason_in_english():
     assert shown(ANALYSIS) == [
-        "Task: code analysis, 12 loops to start from",
+        "Task: code analysis, 12 base loops",
         "Mood (trust in the plan): 0.75",
         "Focus (clear thinking): 0.80",
         "Stamina (energy left): 0.45, low",
@@ -58,13 +58,13 @@ def test_I5_the_whole_reason_in_japanese():
 def test_I5_loops_used_are_spoken_of_only_where_they_count():
     few, many = (compute_limit("debugging", Vitals(), 0.0, TABLE, used=used) for used in (2, 18))
     assert not any("already used" in line for line in shown(few))
-    assert shown(many)[-1] == "It is not less than the 18 loops already used."
+    assert shown(many)[-1] == "It is at least the 18 loops already used."
 
 
 def test_I5_without_an_adjustment_that_is_said():
     limit = compute_limit(None, Vitals(mood=0.6, focus=0.6, stamina=0.6), 0.0, TABLE)
     assert "No adjustment" in shown(limit)
-    assert "Task: of an unknown kind, 8 loops to start from" in shown(limit)
+    assert "Task: of an unknown kind, 8 base loops" in shown(limit)
 
 
 def test_I4_I5_a_limit_that_could_not_be_worked_out_says_so():

@@ -108,7 +108,7 @@ def test_G11_cancel_stops_a_command_that_goes_on_and_offers_what_it_did(folder: 
         terminal.wait_for("Allow it?")
         assert not (folder / "own").exists()
         terminal.type("y\r")
-        terminal.wait_for("kept what the command changed")
+        terminal.wait_for("kept the command's changes")
         terminal.type("and?\r")
         terminal.wait_for("I see.")
         assert (folder / "own").read_text() == "mine\n"

@@ -78,7 +78,7 @@ CASES = (
         "lost_confidence",
         (write("0.txt", 0.4), PLAN, decision("One after the other.", next_step="pending_user")),
         {
-            "en": ("no longer sure", "1. Spell out", "4. Carry on like this"),
+            "en": ("no longer sure", "1. Describe what you need", "4. Continue like this"),
             "ja": ("確信が持てなくなりました", "1. 必要なものを", "4. この調子で続ける"),
         },
         "2",
@@ -102,12 +102,12 @@ CASES = (
             decision("In order now.", next_step="pending_user"),
         ),
         {
-            "en": ("lost the thread", "1. Name the one thing", "4. Look at it from another side"),
+            "en": ("lost the thread", "1. Name the one thing", "4. Try a different perspective"),
             "ja": ("見失いました", "1. いちばん大事なこと", "4. 見方を変えて"),
         },
         "3",
         {
-            "en": ("→ Take stock", "📦 What there is:", "In order now."),
+            "en": ("→ Review the results", "📦 Results so far:", "In order now."),
             "ja": ("→ 今あるものを整理", "📦 ", "In order now."),
         },
         # With the usual numbers only several things at once lead there.
@@ -117,11 +117,11 @@ CASES = (
         "over_exertion",
         (read("nowhere.txt"),),
         {
-            "en": ("tokens or the money", "1. Carry on like this", "4. Try an entirely different way"),
+            "en": ("tokens or the money", "1. Continue like this", "4. Try an entirely different way"),
             "ja": ("使い切りました", "1. この調子で続ける", "4. まったく違う"),
         },
         "２",
-        {"en": ("→ Accept what is there",), "ja": ("→ 今の結果で",)},
+        {"en": ("→ Accept the current result",), "ja": ("→ 今の結果で",)},
         {"DUCKFLOW_DUCK_PACEMAKER__BUDGET__MAX_TOKENS": "100"},
     ),
     Case(

@@ -1,4 +1,4 @@
-"""J8, J9: what a request is for and how far it is met, as text in both languages."""
+"""J8, J9: the goal of a request and its degree of fulfilment, as text in both languages."""
 
 import pytest
 
@@ -57,7 +57,7 @@ def test_J8_goal_in_english():
         "  Works, but is untested.\n"
         "  Missing:\n"
         "    • no test runs\n"
-        "🔁 Attempt 1 (0.52): straight ahead\n"
+        "🔁 Attempt 1 (0.52): the direct approach\n"
         "🔁 Attempt 2 (under way): Write the test first\n"
         "📌 Learned: no network"
     )

@@ -104,7 +104,7 @@ async def test_G1_a_question_mark_opens_the_five_points():
     ]
     writer = FakeWriter()
     await questions(Keyboard("？", "y"), writer).approve(asked)
-    for point in ("Risk: low", "can be taken back with /undo", "Instead, you can:", "I'm asking because"):
+    for point in ("Risk: low", "can be undone with /undo", "Instead, you can:", "I'm asking because"):
         assert point in writer.text
 
 

@@ -42,5 +42,5 @@ def test_C5_L1_an_open_consultation_is_asked_again_by_continue_and_by_resume(fol
         shown = window.wait_for("Your choice")
         assert "no longer sure" in shown
         window.say("4")
-        window.wait_for("→ Carry on like this", "I went on.")
+        window.wait_for("→ Continue like this", "I went on.")
         window.wait_for_prompt()

@@ -126,12 +126,12 @@ VIEWS = {
     ),
     "consultation": Drawn(
         lambda writer: writer.line(consultation_text(CONSULTATION)),
-        ("the same steps", "Done over and over", "How shall we go on?", "3. Try another approach"),
+        ("the same steps", "Done over and over", "How should we continue?", "3. Try another approach"),
         ("同じ手順", "何度もやり直した", "どう進めましょうか", "3. やり方を変える"),
     ),
     "undo": Drawn(
         lambda writer: writer.line(undo_text(UNDONE)),
-        ("Taken back", "restored 文書/設計.md", "b.py", "$ echo 日本語"),
+        ("Undone", "restored 文書/設計.md", "b.py", "$ echo 日本語"),
         ("取り消しました", "文書/設計.md", "b.py", "$ echo 日本語"),
     ),
     "after a crash (C5)": Drawn(
