@@ -21,7 +21,7 @@ from pathlib import Path
 
 from duckflow.app.build import build
 from duckflow.config.settings import Settings
-from duckflow.domain.events import ActionFinished, Recorded
+from duckflow.domain.events import ActionFinished, StoredEvent
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.llm.default_model import ModelChoice
 
@@ -104,7 +104,7 @@ async def converse(folder: Path, workspace: Path, address: str) -> None:
 
     def show(what: object) -> None:
         nonlocal begun
-        if isinstance(what, Recorded) and isinstance(what.event, ActionFinished):
+        if isinstance(what, StoredEvent) and isinstance(what.event, ActionFinished):
             end = what.event
             said = " ".join(end.text.split())[-100:]
             print(f"{time.monotonic() - begun:6.2f} s  {end.outcome:6} {end.operation:28} {said}", flush=True)

@@ -3,7 +3,7 @@
     async with Session("project", mode="ask") as session:
         async for update in session.start("Create hello.py that prints hello"):
             match update:
-                case Recorded(event=ApprovalRequested(approval=approval)):
+                case StoredEvent(event=ApprovalRequested(approval=approval)):
                     session.answer(approval, "yes")
 
 `duckflow run` and `duckflow acp` are built on this.
@@ -37,7 +37,7 @@ from duckflow.domain.commands import (
     hash_of,
 )
 from duckflow.domain.errors import UsageError
-from duckflow.domain.events import Recorded
+from duckflow.domain.events import StoredEvent
 from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.live_updates import LiveUpdate
 from duckflow.domain.model import EffortChoice
@@ -58,7 +58,7 @@ Question = Approval | Consultation
 Answer = AnswerApproval | ChooseWay | str
 """Words are read as in the conversation, in English and Japanese; what is no clear answer is asked again."""
 
-Update = Recorded | LiveUpdate
+Update = StoredEvent | LiveUpdate
 """An event with its number and time, or a live update."""
 
 Listener = Callable[[Update], None]
@@ -291,7 +291,7 @@ class OpenSession:
         """Let models think more, or less, from now on."""
         self.host.send(SetEffort(effort=effort))
 
-    def events(self) -> Sequence[Recorded]:
+    def events(self) -> Sequence[StoredEvent]:
         """All that happened, from the first event; not what was gone back behind."""
         return present(self.app.log.load(self.id))
 
@@ -335,7 +335,7 @@ class OpenSession:
     def _begin(self, command: SessionCommand) -> Work:
         if self.host.busy:
             raise UsageError("session.busy")
-        earlier = [one for one in self._updates.pending() if isinstance(one, Recorded)]
+        earlier = [one for one in self._updates.pending() if isinstance(one, StoredEvent)]
         for update in earlier:
             self._updates(update)
         return Work(self.host, command, self._updates, self._answer)

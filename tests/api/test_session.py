@@ -16,10 +16,10 @@ from duckflow.domain.events import (
     ApprovalRequested,
     ConsultationRequested,
     Event,
-    Recorded,
     Reply,
     RequestFinished,
     SessionStarted,
+    StoredEvent,
     UserMessage,
 )
 from duckflow.domain.frozen import replace
@@ -43,7 +43,7 @@ async def updates(work: Work) -> list[Update]:
 
 
 def events(seen: list[Update]) -> list[Event]:
-    return [update.event for update in seen if isinstance(update, Recorded)]
+    return [update.event for update in seen if isinstance(update, StoredEvent)]
 
 
 async def test_a_request_is_seen_as_it_happens(folder: Path):
@@ -53,7 +53,7 @@ async def test_a_request_is_seen_as_it_happens(folder: Path):
         seen = await updates(work)
         assert work.outcome == "done"
     assert isinstance(events(seen)[0], SessionStarted)
-    assert [one.seq for one in seen if isinstance(one, Recorded)] == list(range(1, len(events(seen)) + 1))
+    assert [one.seq for one in seen if isinstance(one, StoredEvent)] == list(range(1, len(events(seen)) + 1))
     assert any(isinstance(one, ReplyPiece) for one in seen)
     assert Reply(text="Paris is the capital.") in events(seen)
     assert [one.id for one in earlier_sessions(folder)] == [duck_id(seen)]
@@ -68,7 +68,7 @@ async def test_an_answer_inside_the_loop_lets_the_work_go_on(folder: Path):
     async with session(folder, WRITE, decision("It is there."), mode="ask") as duck:
         work, asked = duck.start("Write a.txt"), 0
         async for update in work:
-            if isinstance(update, Recorded) and isinstance(update.event, ApprovalRequested):
+            if isinstance(update, StoredEvent) and isinstance(update.event, ApprovalRequested):
                 asked += 1
                 with pytest.raises(UsageError, match="other_question"):
                     duck.answer(replace(update.event.approval, digest="0" * 64), "yes")
@@ -107,7 +107,7 @@ async def test_a_consultation_takes_a_choice(folder: Path):
         work = duck.go_on()
         async for update in work:
             seen.append(update)
-            if isinstance(update, Recorded) and isinstance(update.event, ConsultationRequested):
+            if isinstance(update, StoredEvent) and isinstance(update.event, ConsultationRequested):
                 assert duck.question == update.event.consultation
                 duck.answer(update.event.consultation, "3")
         assert work.outcome == "done"

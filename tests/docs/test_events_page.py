@@ -5,7 +5,7 @@ import re
 
 from pydantic import TypeAdapter
 
-from duckflow.domain.events import Event, Recorded
+from duckflow.domain.events import Event, StoredEvent
 from duckflow.i18n.catalogue import text
 from fakes.rows import every_row
 from source_tree import ROOT
@@ -25,6 +25,6 @@ def test_every_example_is_an_event_as_the_program_prints_it(line: str):
         body["exchange"] = []
     message = body.pop("message", None)
     event = TypeAdapter(Event).validate_python(body)
-    assert Recorded.model_validate({**place, "event": event}).seq
+    assert StoredEvent.model_validate({**place, "event": event}).seq
     if message is not None:
         assert message == text(body["key"], **body["values"])

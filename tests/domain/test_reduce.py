@@ -13,10 +13,10 @@ from duckflow.domain.events import (
     ApprovalRequested,
     DecisionMade,
     ErrorReported,
-    Recorded,
     Reply,
     RequestFinished,
     SessionStarted,
+    StoredEvent,
     Transition,
     TransitionRefused,
     UsageReported,
@@ -43,7 +43,7 @@ APPROVAL = Approval(approval_id="p1", action=WRITE, intent="i", rationale="r", d
 def after(*happened, state=None):
     state = state or AgentState()
     for event in happened:
-        state = apply(state, Recorded(seq=state.seq + 1, at=NOW, event=event))
+        state = apply(state, StoredEvent(seq=state.seq + 1, at=NOW, event=event))
     return state
 
 
@@ -76,7 +76,7 @@ def test_any_events_in_any_order_give_a_state_and_leave_the_one_before_alone(hap
     state, before = AgentState(), []
     for seq, event in enumerate(happened, start=1):
         before.append((state, state.model_dump_json()))
-        state = apply(state, Recorded(seq=seq, at=NOW, event=event))
+        state = apply(state, StoredEvent(seq=seq, at=NOW, event=event))
         assert state.seq == seq
         assert state.transcript_chars == sum(len(entry.text) for entry in state.transcript)
     assert all(old.model_dump_json() == text for old, text in before)

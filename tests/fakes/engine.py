@@ -10,7 +10,7 @@ from typing import Any
 from duckflow.app.app import App
 from duckflow.app.build import build
 from duckflow.config.settings import LlmSettings, Settings
-from duckflow.domain.events import Event, Recorded
+from duckflow.domain.events import Event, StoredEvent
 from duckflow.domain.live_updates import LiveUpdate
 from duckflow.llm.default_model import ModelChoice
 from fakes.home import NO_SYSTEM_GIT
@@ -57,9 +57,9 @@ class Watched:
     events: list[Event] = field(default_factory=list)
     live_updates: list[LiveUpdate] = field(default_factory=list)
 
-    def __call__(self, what: Recorded | LiveUpdate) -> None:
+    def __call__(self, what: StoredEvent | LiveUpdate) -> None:
         """Keep what is shown."""
-        if isinstance(what, Recorded):
+        if isinstance(what, StoredEvent):
             self.events.append(what.event)
         else:
             self.live_updates.append(what)

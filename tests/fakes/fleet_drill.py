@@ -21,7 +21,7 @@ from duckflow.domain.events import (
     ApprovalAnswered,
     ApprovalRequested,
     ConsultationRequested,
-    Recorded,
+    StoredEvent,
     UserMessage,
 )
 from duckflow.fleet.database import events
@@ -175,7 +175,7 @@ def answer_to(fleet: Fleet, run: FleetRun) -> str:
     return next(way for way in WORDS if asked is None or way in asked.choices)
 
 
-def check_commands(count: Count, happened: list[Recorded], ran: Counter[str]) -> None:
+def check_commands(count: Count, happened: list[StoredEvent], ran: Counter[str]) -> None:
     """Count a run's commands: what was approved ran once, or is unknown and was asked about."""
     commands: dict[str, str] = {}
     ends: dict[str, list[str]] = {}

@@ -14,8 +14,8 @@ from duckflow.domain.events import (
     ActionStarted,
     ConsultationRequested,
     Event,
-    Recorded,
     RequestFinished,
+    StoredEvent,
     UserMessage,
 )
 from duckflow.domain.questions.consultation import Consultation
@@ -168,7 +168,7 @@ def test_what_is_unknown_is_asked_about_once():
 
     def of(*events: Event) -> list[str]:
         now = datetime.now(UTC)
-        return unknown_actions([Recorded(seq=n, at=now, event=one) for n, one in enumerate(events, 1)])
+        return unknown_actions([StoredEvent(seq=n, at=now, event=one) for n, one in enumerate(events, 1)])
 
     started = ActionStarted(action_id="a1", action=action, effect="execute")
     assert of(started, ended) == ["shell.run make it"]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from duckflow.domain.events import ActionFinished, ActionStarted, ApprovalRequested, Recorded
+from duckflow.domain.events import ActionFinished, ActionStarted, ApprovalRequested, StoredEvent
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.safety.policy.named_files import MOST, named_files
 from fakes.engine import action, decision, engine
@@ -16,7 +16,7 @@ def once(duck, kind: type, act) -> None:
     done: list[bool] = []
 
     def see(what: object) -> None:
-        if isinstance(what, Recorded) and isinstance(what.event, kind) and not done:
+        if isinstance(what, StoredEvent) and isinstance(what.event, kind) and not done:
             done.append(True)
             act()
 

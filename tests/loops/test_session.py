@@ -7,7 +7,7 @@ import pytest
 from duckflow.config.places import state_dir
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import UsageError
-from duckflow.domain.events import ActionFinished, ActionStarted, Recorded, UserMessage
+from duckflow.domain.events import ActionFinished, ActionStarted, StoredEvent, UserMessage
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.loops.session import Session
 from fakes.engine import action, decision, engine
@@ -35,7 +35,7 @@ async def test_every_event_is_stored_before_anyone_sees_it(tmp_path: Path):
         session._log = Order(session._log, notes)
 
         def watch(what):
-            if isinstance(what, Recorded):
+            if isinstance(what, StoredEvent):
                 assert f"stored {what.event.type}" in notes
                 assert session.state.seq >= what.seq
                 notes.append(f"shown {what.event.type}")

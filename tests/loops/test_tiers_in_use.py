@@ -4,7 +4,7 @@ from pathlib import Path
 
 from duckflow.app.build import build
 from duckflow.config.settings import LlmSettings, Settings
-from duckflow.domain.events import Recorded, UsageReported
+from duckflow.domain.events import StoredEvent, UsageReported
 from duckflow.llm.default_model import ModelChoice
 from fakes.engine import action, decision, write_script
 from fakes.rows import every_row
@@ -24,7 +24,7 @@ async def deciders(folder: Path, *, by_task: bool) -> list[str]:
     tiers: list[str] = []
 
     def hear(what: object) -> None:
-        event = what.event if isinstance(what, Recorded) else None
+        event = what.event if isinstance(what, StoredEvent) else None
         if isinstance(event, UsageReported) and event.output == "Decision":
             tiers.append(event.tier)
 

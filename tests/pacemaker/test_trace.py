@@ -10,7 +10,7 @@ from duckflow.domain.events import (
     ActionFinished,
     ActionStarted,
     DecisionMade,
-    Recorded,
+    StoredEvent,
     TaskFinished,
     Transition,
     UserMessage,
@@ -134,11 +134,11 @@ def test_a_step_is_the_models_own_and_the_last_decision_counts():
 
 def test_traces_are_small_and_their_number_is_bounded():
     now = datetime.now(UTC)
-    state = apply(new_state(), Recorded(seq=1, at=now, event=UserMessage(request_id="r", text="x")))
+    state = apply(new_state(), StoredEvent(seq=1, at=now, event=UserMessage(request_id="r", text="x")))
     for place in range(TRACES_KEPT + 5):
         trace = trace_loop(state.request.history, loop(write("a", f"{place}" * 100_000)).events())
         seen = VitalsChanged(vitals=state.vitals, cause="loop", trace=trace)
-        state = apply(state, Recorded(seq=place + 2, at=now, event=seen))
+        state = apply(state, StoredEvent(seq=place + 2, at=now, event=seen))
     assert len(state.request.history) == TRACES_KEPT
     assert len(state.request.history[-1].model_dump_json()) < 600
     long = trace_loop((), loop(delta={"plan_brief": ("x" * 10_000,) * 50}).events())

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from duckflow.dialects.json_text import json_prompt
 from duckflow.dialects.prompt import DecisionPrompt
 from duckflow.domain.decision import Decision
-from duckflow.domain.events import ActionFinished, DecisionMade, Event, Recorded, UserMessage
+from duckflow.domain.events import ActionFinished, DecisionMade, Event, StoredEvent, UserMessage
 from duckflow.domain.files.changes import FileChange
 from duckflow.domain.model import ChatMessage, ModelTraits
 from duckflow.domain.reduce.apply import apply
@@ -85,7 +85,7 @@ async def work(spoken: Spoken) -> tuple[AgentState, RenderedPrompt]:
         happened = events(spoken, call) if call else [UserMessage(request_id="r", text=spoken.task)]
         for event in happened:
             seq += 1
-            state = apply(state, Recorded(seq=seq, at=NOW, event=event))
+            state = apply(state, StoredEvent(seq=seq, at=NOW, event=event))
         seen = await prompt.assemble(state)
         texts = [message.text for message in seen.request.messages]
         assert spoken.task in texts, call

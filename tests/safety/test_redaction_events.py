@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckflow.domain.decision import Action, Decision
-from duckflow.domain.events import ActionFinished, DecisionMade, Recorded, Reply, UsageReported
+from duckflow.domain.events import ActionFinished, DecisionMade, Reply, StoredEvent, UsageReported
 from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ReplyVoid, ThinkingShown
 from duckflow.domain.model import ChatMessage, ModelRequest, Thought, ToolCall, Usage
 from duckflow.safety.redaction.events import LiveRedaction, PieceRedaction, clean_message, redact_event
@@ -55,8 +55,8 @@ def test_plain_prose_is_shown_as_it_comes():
     assert "".join(pieces.take("nd. こんにちは")) == "pond. こんにちは"
 
 
-def recorded(event) -> Recorded:
-    return Recorded(seq=1, at=datetime.now(UTC), event=event)
+def recorded(event) -> StoredEvent:
+    return StoredEvent(seq=1, at=datetime.now(UTC), event=event)
 
 
 def test_what_was_held_back_is_shown_when_the_reply_is_complete_and_not_when_it_is_void():

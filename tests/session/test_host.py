@@ -24,7 +24,7 @@ from duckflow.domain.commands import (
     hash_of,
 )
 from duckflow.domain.errors import UsageError
-from duckflow.domain.events import ErrorReported, Recorded, RequestFinished, SessionStarted, UserMessage
+from duckflow.domain.events import ErrorReported, RequestFinished, SessionStarted, StoredEvent, UserMessage
 from duckflow.domain.frozen import replace
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.session_client import StatusChanged
@@ -72,7 +72,7 @@ async def test_a_client_sends_commands_and_sees_everything_that_comes_of_them(fo
         with pytest.raises(UsageError):
             await host.send(RewindWork(before=1))
     seen = [*updates.pending()]
-    assert isinstance(seen[0], Recorded)
+    assert isinstance(seen[0], StoredEvent)
     assert isinstance(seen[0].event, SessionStarted), "nothing is missed"
     busy = [one.busy for one in seen if isinstance(one, StatusChanged)]
     assert busy[:4] == [True, False, True, False]
@@ -112,7 +112,7 @@ async def test_a_guest_waits_for_the_question_may_not_change_it_and_hears_errors
         assert (await later).outcome == "done"
         with pytest.raises(UsageError):
             await host.send(UndoWork(wanted="nonsense"), guest=True)
-        errors = [one.event for one in updates.pending() if isinstance(one, Recorded)]
+        errors = [one.event for one in updates.pending() if isinstance(one, StoredEvent)]
         assert [one.key for one in errors if isinstance(one, ErrorReported)] == ["undo.wanted"]
 
 
@@ -131,7 +131,7 @@ async def test_another_process_is_heard_through_the_inbox_and_a_program_keeps_it
     updates = UpdateQueue()
     host = await SessionHost.open(Opening(loaded, folder, session), updates)
     async for update in updates:
-        if isinstance(update, Recorded) and isinstance(update.event, RequestFinished):
+        if isinstance(update, StoredEvent) and isinstance(update.event, RequestFinished):
             break
     assert inbox_of(host).result(said) == ""
     said_by = [one.event.text for one in host.app.log.load(session) if isinstance(one.event, UserMessage)]

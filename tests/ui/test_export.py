@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.domain.events import ConsultationAnswered, ConsultationRequested, Recorded, SessionTitled
+from duckflow.domain.events import ConsultationAnswered, ConsultationRequested, SessionTitled, StoredEvent
 from duckflow.domain.questions.consultation import ChooseWay
 from duckflow.loops.thinking.title_writer import TitleWriter
 from duckflow.store.sessions import Sessions
@@ -64,7 +64,7 @@ async def test_an_export_has_the_questions_and_what_was_chosen(tmp_path: Path):
             answer=ChooseWay(choice="go_on", text="quickly"),
         )
         events = [*duck.app.log.load(duck.state.session_id)]
-        events.append(Recorded(seq=len(events) + 1, at=events[-1].at, event=answered))
+        events.append(StoredEvent(seq=len(events) + 1, at=events[-1].at, event=answered))
     page = as_markdown("t", events)
     assert "I keep coming back to the same steps" in page
     assert "  3. Continue like this" in page

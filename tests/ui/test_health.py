@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duckflow.config.pacing import PacemakerSettings
-from duckflow.domain.events import Recorded
+from duckflow.domain.events import StoredEvent
 from duckflow.domain.health import examine, remark_on
 from duckflow.domain.model import Usage
 from duckflow.domain.pacing.limits import LoopTrace, PastAction
@@ -137,7 +137,7 @@ def test_H6_J8_any_state_gives_a_text_of_bounded_length(happened, language):
     set_language(language)
     state = AgentState()
     for seq, event in enumerate(happened, start=1):
-        state = apply(state, Recorded(seq=seq, at=NOW, event=event))
+        state = apply(state, StoredEvent(seq=seq, at=NOW, event=event))
     for shown in (status_text(state), goal_text(state)):
         assert shown.strip()
         assert len(shown.splitlines()) <= 80

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckflow.domain.events import Recorded, Reply
+from duckflow.domain.events import Reply, StoredEvent
 from duckflow.domain.live_updates import ReplyPiece, ReplyVoid
 from duckflow.ui.output.markdown_blocks import MarkdownBlock, MarkdownBlocks
 from duckflow.ui.output.reply_stream import ReplyStream
@@ -88,7 +88,7 @@ def test_pieces_that_are_void_are_closed_and_the_reply_is_written_anew():
     screen(ReplyPiece(text="wrong"))
     screen(ReplyVoid())
     screen(ReplyPiece(text="right "))
-    screen(Recorded.model_construct(seq=1, at=None, event=Reply(text="right answer")))
+    screen(StoredEvent.model_construct(seq=1, at=None, event=Reply(text="right answer")))
     assert writer.text.count("right") == 1
     assert "right answer" in writer.text
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.domain.events import ActionFinished, Event, Recorded, Reply, RequestFinished
+from duckflow.domain.events import ActionFinished, Event, Reply, RequestFinished, StoredEvent
 from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ReplyVoid, ThinkingShown, Waiting
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import count_words
@@ -21,8 +21,8 @@ from fakes.rows import every_row
 THOUGHT = "The tests fail because the path is wrong, so I look at the path first."
 
 
-def recorded(event: Event) -> Recorded:
-    return Recorded(seq=1, at=datetime.now(UTC), event=event)
+def recorded(event: Event) -> StoredEvent:
+    return StoredEvent(seq=1, at=datetime.now(UTC), event=event)
 
 
 class Watch:

@@ -10,7 +10,7 @@ import pytest
 
 from duckflow.cli.chat.welcome import start_text
 from duckflow.domain.decision import Action
-from duckflow.domain.events import ActionFinished, ActionStarted, ErrorReported, Recorded
+from duckflow.domain.events import ActionFinished, ActionStarted, ErrorReported, StoredEvent
 from duckflow.domain.extensions import CustomCommand, Extensions
 from duckflow.domain.model import Usage
 from duckflow.domain.pacing.vitals import Vitals
@@ -189,7 +189,7 @@ def tell(writer: FakeWriter, operation: str, args: dict, **fields) -> None:
     for seq, event in enumerate(
         (ActionStarted(action_id="a1", action=action), ActionFinished.model_validate(ended))
     ):
-        screen(Recorded(seq=seq, at=datetime.now(UTC), event=event))
+        screen(StoredEvent(seq=seq, at=datetime.now(UTC), event=event))
 
 
 @pytest.mark.parametrize(

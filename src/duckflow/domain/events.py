@@ -405,7 +405,7 @@ Event = Annotated[
 ]
 
 
-class Recorded(Frozen):
+class StoredEvent(Frozen):
     """A stored event with its number in the session and its time."""
 
     seq: int

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from duckflow.domain.commands import SessionCommand, SessionResult
 from duckflow.domain.errors import UsageError
-from duckflow.domain.events import Recorded
+from duckflow.domain.events import StoredEvent
 from duckflow.domain.extensions import Extensions, ServerReport
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.live_updates import LiveUpdate
@@ -54,7 +54,7 @@ class StatusChanged(Frozen):
     busy: bool
 
 
-SessionUpdate = Recorded | LiveUpdate | StatusChanged
+SessionUpdate = StoredEvent | LiveUpdate | StatusChanged
 """An event with its number and time, a live update, or news of the work itself."""
 
 

@@ -23,9 +23,9 @@ from duckflow.domain.errors import UserError
 from duckflow.domain.events import (
     DecisionMade,
     Event,
-    Recorded,
     RequestFinished,
     SessionStarted,
+    StoredEvent,
     UsageReported,
 )
 from duckflow.domain.state import AgentState
@@ -141,7 +141,7 @@ class LiveRun:
         asked = state.approval or state.consultation
         return AnswerInWords(shown=hash_of(asked), text=said) if asked else SayMessage(text=said)
 
-    def _again(self, earlier: Sequence[Recorded]) -> bool:
+    def _again(self, earlier: Sequence[StoredEvent]) -> bool:
         """Whether a request that ended is to be tried once more, and was not yet."""
         kind, _, seen = self.run.question.partition(":")
         ended = [one.seq for one in earlier if isinstance(one.event, RequestFinished)]
@@ -154,7 +154,7 @@ def _outcome(state: AgentState) -> RequestOutcome | None:
     return request.outcome if request else None
 
 
-def _asked(earlier: Sequence[Recorded]) -> Mapping[str, int]:
+def _asked(earlier: Sequence[StoredEvent]) -> Mapping[str, int]:
     """How often a model was asked for what; a decision that was not written down is asked for again."""
     asked: Counter[str] = Counter()
     decided = 0
@@ -206,13 +206,13 @@ class SharedLog(SqliteEventLog):
         self._shared = shared
         self._run = run
 
-    def append(self, session_id: str, events: Sequence[Event]) -> Sequence[Recorded]:
+    def append(self, session_id: str, events: Sequence[Event]) -> Sequence[StoredEvent]:
         """Store all of them for everyone, or none."""
         if events:
             self._shared.append(self._run, self._last.get(session_id, 0) + 1, events)
         return super().append(session_id, events)
 
-    def load(self, session_id: str) -> Sequence[Recorded]:
+    def load(self, session_id: str) -> Sequence[StoredEvent]:
         """Every event of the run, oldest first, wherever it was worked on."""
         shared = self._shared.events(session_id)
         known = len(super().load(session_id))

@@ -9,8 +9,8 @@ from duckflow.domain.events import (
     ActionFinished,
     ActionStarted,
     ConsultationRequested,
-    Recorded,
     RequestFinished,
+    StoredEvent,
 )
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut
@@ -28,7 +28,7 @@ WAITING: tuple[RequestOutcome, ...] = (
 _LABEL = 200
 
 
-def question_key(state: AgentState, events: Sequence[Recorded]) -> str:
+def question_key(state: AgentState, events: Sequence[StoredEvent]) -> str:
     """The hash of the open question, with all that a yes would cover; empty if nothing is asked."""
     if state.approval is not None:
         asked = f"approval {state.approval.approval_id} {state.approval.digest}"
@@ -51,7 +51,7 @@ def is_answer(state: AgentState, said: str) -> bool:
     return bool(said.strip())
 
 
-def unknown_actions(events: Sequence[Recorded]) -> list[str]:
+def unknown_actions(events: Sequence[StoredEvent]) -> list[str]:
     """Actions that may or may not have happened, and that nobody was asked about yet (C5)."""
     started: dict[str, Action] = {}
     unknown: list[str] = []

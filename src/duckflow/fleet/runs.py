@@ -15,7 +15,7 @@ from pydantic import Field
 from sqlalchemy.exc import SQLAlchemyError
 
 from duckflow.domain.errors import UsageError
-from duckflow.domain.events import Event, Recorded
+from duckflow.domain.events import Event, StoredEvent
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.modes import Mode
 from duckflow.domain.state import AgentState
@@ -133,13 +133,14 @@ class Runs:
         with self.database.begin() as connection:
             return {row.state: int(row.many) for row in connection.execute(query)}
 
-    def events(self, run: str, after: int = 0) -> list[Recorded]:
+    def events(self, run: str, after: int = 0) -> list[StoredEvent]:
         """What happened in a run, oldest first; only what came after an event, if one is named."""
         query = sa.select(events).where(events.c.run == run, events.c.seq > after).order_by(events.c.seq)
         with self.database.begin() as connection:
             rows = connection.execute(query).all()
         return [
-            Recorded(seq=row.seq, at=datetime.fromisoformat(row.at), event=decode(row.body)) for row in rows
+            StoredEvent(seq=row.seq, at=datetime.fromisoformat(row.at), event=decode(row.body))
+            for row in rows
         ]
 
     def patch(self, run: str) -> bytes:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
-from duckflow.domain.events import ErrorReported, Event, Recorded, Rewound
+from duckflow.domain.events import ErrorReported, Event, Rewound, StoredEvent
 from duckflow.domain.live_updates import LiveUpdate
 from duckflow.domain.reduce.apply import apply
 from duckflow.domain.reduce.rewind import rewind
@@ -12,18 +12,18 @@ from duckflow.domain.state import AgentState, new_state
 from duckflow.safety.redaction.events import LiveRedaction, redact_event, said_by_user
 from duckflow.safety.redaction.redactor import Redactor
 
-Subscriber = Callable[[Recorded | LiveUpdate], None]
+Subscriber = Callable[[StoredEvent | LiveUpdate], None]
 Pause = Callable[[], Awaitable[None]]
 
 
 class EventLog(Protocol):
     """Where a session's events are kept; what `append` returned survives a kill."""
 
-    def append(self, session_id: str, events: Sequence[Event]) -> Sequence[Recorded]:
+    def append(self, session_id: str, events: Sequence[Event]) -> Sequence[StoredEvent]:
         """Store all of them durably, in order, or none."""
         ...
 
-    def load(self, session_id: str) -> Sequence[Recorded]:
+    def load(self, session_id: str) -> Sequence[StoredEvent]:
         """Every event of the session, oldest first."""
         ...
 
@@ -87,7 +87,7 @@ class Session:
         events, self._recent = tuple(self._recent), []
         return events
 
-    def show(self, what: Recorded | LiveUpdate) -> None:
+    def show(self, what: StoredEvent | LiveUpdate) -> None:
         """Let all subscribers see it; of a text in pieces, what can't be part of a secret."""
         for shown in self._live.take(what):
             for subscriber in self._subscribers:
@@ -112,7 +112,7 @@ class Session:
             clean.append(ErrorReported(key="redaction.hidden", notice=True))
         return clean
 
-    def _take(self, recorded: Sequence[Recorded]) -> None:
+    def _take(self, recorded: Sequence[StoredEvent]) -> None:
         for one in recorded:
             if isinstance(one.event, Rewound) and one.event.conversation:
                 self.state = rewind(self.state, one, self._log.load(self.state.session_id))

@@ -18,7 +18,7 @@ from duckflow.domain import commands
 from duckflow.domain.commands import SessionCommand, SessionResult
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError, UsageError, UserError
-from duckflow.domain.events import EffortChanged, ModeChanged, Recorded, TaskReported, report_of
+from duckflow.domain.events import EffortChanged, ModeChanged, StoredEvent, TaskReported, report_of
 from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.live_updates import LiveUpdate
 from duckflow.domain.questions.approval import AnswerApproval
@@ -191,9 +191,9 @@ class SessionHost:
         await self.app.aclose()
         self.broadcast.close()
 
-    def _note(self, update: Recorded | LiveUpdate) -> None:
+    def _note(self, update: StoredEvent | LiveUpdate) -> None:
         """A request may wait for the report of its background."""
-        if isinstance(update, Recorded) and isinstance(update.event, TaskReported) and not self._driven:
+        if isinstance(update, StoredEvent) and isinstance(update.event, TaskReported) and not self._driven:
             self._reported = True
             self._advance()
 

@@ -11,7 +11,7 @@ from duckflow.app.places import LIVE, holder_of
 from duckflow.config.places import state_dir
 from duckflow.domain.commands import ClientCommand, SessionCommand, SessionResult, is_sendable
 from duckflow.domain.errors import UsageError, UserError
-from duckflow.domain.events import Recorded, Rewound, works_after
+from duckflow.domain.events import Rewound, StoredEvent, works_after
 from duckflow.domain.extensions import Extensions, ServerReport
 from duckflow.domain.live_updates import LiveUpdate, OutputPiece, ReplyPiece, ReplyVoid, ThinkingShown
 from duckflow.domain.model import PromptUse
@@ -61,7 +61,7 @@ class RemoteSession:
         for one in self.earlier():
             self.busy = works_after(one.event, self.busy)
 
-    def earlier(self) -> Sequence[Recorded]:
+    def earlier(self) -> Sequence[StoredEvent]:
         """Everything that happened, except what was rewound."""
         return present(self._log.load(self._found.id))
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from duckflow.domain.errors import UserError
-from duckflow.domain.events import Event, Recorded
+from duckflow.domain.events import Event, StoredEvent
 from duckflow.store.audit.log import Audit
 from duckflow.store.database.database import Database
 from duckflow.store.database.event_rows import decode, encode
@@ -48,7 +48,7 @@ class SqliteEventLog:
         self._lock = threading.Lock()
         self._last: dict[str, int] = {}
 
-    def append(self, session_id: str, events: Sequence[Event]) -> Sequence[Recorded]:
+    def append(self, session_id: str, events: Sequence[Event]) -> Sequence[StoredEvent]:
         """Store all events durably, in order, or none; return them as `load` will."""
         if not events:
             return ()
@@ -59,21 +59,21 @@ class SqliteEventLog:
             at = self._clock().astimezone(UTC)
             recorded = [
                 # Skip validation, which would build the validators of all event types at the start.
-                Recorded.model_construct(seq=seq, at=at, event=event)
+                StoredEvent.model_construct(seq=seq, at=at, event=event)
                 for seq, event in enumerate(stored, start=last + 1)
             ]
             self._store(session_id, recorded, bodies)
             self._last[session_id] = recorded[-1].seq
         return recorded
 
-    def copy(self, session_id: str, recorded: Sequence[Recorded]) -> None:
+    def copy(self, session_id: str, recorded: Sequence[StoredEvent]) -> None:
         """Start a session with the events of another one, without repeating their notes and statistics."""
         with self._lock:
             self._store(session_id, recorded, [encode(one.event) for one in recorded], counted=False)
             self._last[session_id] = recorded[-1].seq
 
     def _store(
-        self, session_id: str, recorded: Sequence[Recorded], bodies: Sequence[str], *, counted: bool = True
+        self, session_id: str, recorded: Sequence[StoredEvent], bodies: Sequence[str], *, counted: bool = True
     ) -> None:
         times = [one.at.isoformat() for one in recorded]
         rows = [
@@ -94,14 +94,14 @@ class SqliteEventLog:
             chain.add_events(session_id, recorded, bodies)
         self._audit.settle(chain)
 
-    def load(self, session_id: str) -> Sequence[Recorded]:
+    def load(self, session_id: str) -> Sequence[StoredEvent]:
         """Return every event of the session, oldest first; none for an unknown session."""
         with self._lock:  # no event is appended between the read and the update
             recorded = self.load_after(session_id, 0)
             self._last[session_id] = recorded[-1].seq if recorded else 0
         return recorded
 
-    def load_after(self, session_id: str, seq: int) -> Sequence[Recorded]:
+    def load_after(self, session_id: str, seq: int) -> Sequence[StoredEvent]:
         """Return the events after `seq`, for processes that follow a session without writing to it."""
         with self.database.read() as connection:
             rows = connection.execute(_SELECT, (session_id, seq)).fetchall()
@@ -113,8 +113,8 @@ class SqliteEventLog:
         self._audit.close()
 
 
-def _recorded(session_id: str, seq: int, at: str, kind: str, body: str) -> Recorded:
+def _recorded(session_id: str, seq: int, at: str, kind: str, body: str) -> StoredEvent:
     try:
-        return Recorded(seq=seq, at=datetime.fromisoformat(at), event=decode(body))
+        return StoredEvent(seq=seq, at=datetime.fromisoformat(at), event=decode(body))
     except ValueError as exc:
         raise UserError("store.session_unreadable", session=session_id, seq=seq, type=kind) from exc

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from duckflow.domain.events import ActionFinished, Recorded, Reply, RequestFinished
+from duckflow.domain.events import ActionFinished, Reply, RequestFinished, StoredEvent
 from duckflow.domain.live_updates import LiveUpdate, OutputPiece, ReplyPiece, ReplyVoid, ThinkingShown
 
 _MOST = 400_000
@@ -44,9 +44,9 @@ class LiveWriter:
         self._file: int | None = None
         self._size = 0
 
-    def __call__(self, what: Recorded | LiveUpdate) -> None:
+    def __call__(self, what: StoredEvent | LiveUpdate) -> None:
         """Write a live update, or clear the updates that an event replaces."""
-        if isinstance(what, Recorded):
+        if isinstance(what, StoredEvent):
             if self._size and isinstance(what.event, _ENDS):
                 self._empty()
         elif isinstance(what, ReplyVoid):

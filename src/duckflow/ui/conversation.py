@@ -12,7 +12,7 @@ from duckflow.domain.errors import UserError
 from duckflow.domain.events import (
     ApprovalRequested,
     ConsultationRequested,
-    Recorded,
+    StoredEvent,
     TaskReported,
     UserMessage,
 )
@@ -82,7 +82,7 @@ class Conversation:
         """Show an update. A question that is open, or a report of the background, calls for a look."""
         screen = self._context.screen
         match update:
-            case Recorded(event=UserMessage(text=said)) if self._own and read_prompt(self._own):
+            case StoredEvent(event=UserMessage(text=said)) if self._own and read_prompt(self._own):
                 self._context.writer.line(visible(said), "dim")
             case _:
                 screen.also = FOREIGN if self._own is None else ()
@@ -92,7 +92,7 @@ class Conversation:
                 self._began, self._lasted_s = time.monotonic(), time.monotonic() - self._began
             self._busy = update.busy
             self._called.set()
-        elif isinstance(update, Recorded) and isinstance(
+        elif isinstance(update, StoredEvent) and isinstance(
             update.event, ApprovalRequested | ConsultationRequested | TaskReported
         ):
             self._left_open = ""

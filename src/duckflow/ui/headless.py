@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from duckflow.domain.events import ConsultationRequested, ErrorReported, Recorded, SessionStarted
+from duckflow.domain.events import ConsultationRequested, ErrorReported, SessionStarted, StoredEvent
 from duckflow.domain.live_updates import LiveUpdate, Waiting
 from duckflow.ui.output.escaping import echo
 from duckflow.ui.views.events import Describer, EventDescription, consultation_text, error_text, waiting_line
@@ -15,14 +15,14 @@ _CHOSEN_BY_USER = "llm.chosen_by_setting"
 """A user who named the model need not be told which it is."""
 
 
-def print_json(what: Recorded | LiveUpdate) -> None:
+def print_json(what: StoredEvent | LiveUpdate) -> None:
     """Print an event as one JSON object on a line; live updates are not events."""
-    if isinstance(what, Recorded):
+    if isinstance(what, StoredEvent):
         utf = (sys.stdout.encoding or "utf").casefold().startswith("utf")
         echo(json.dumps(event_object(what), ensure_ascii=not utf))
 
 
-def event_object(recorded: Recorded) -> dict[str, Any]:
+def event_object(recorded: StoredEvent) -> dict[str, Any]:
     """An event as programs get it (N), with what a person would read where it needs words."""
     body = recorded.event.model_dump(mode="json", exclude={"exchange"})
     if isinstance(recorded.event, ErrorReported):
@@ -42,11 +42,11 @@ class PlainText:
         self._flags = flags
         self._describe = Describer()
 
-    def __call__(self, what: Recorded | LiveUpdate) -> None:
+    def __call__(self, what: StoredEvent | LiveUpdate) -> None:
         """Print what a person who reads along wants to know."""
         if isinstance(what, Waiting):
             echo(waiting_line(what), sys.stderr)
-        elif isinstance(what, Recorded):
+        elif isinstance(what, StoredEvent):
             if isinstance(what.event, SessionStarted):
                 self._describe = Describer(shlex.join([what.event.session_id, *self._flags]))
             described = self._describe(what.event)

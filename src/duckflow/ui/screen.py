@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Collection
 
-from duckflow.domain.events import ActionFinished, Recorded, RequestFinished
+from duckflow.domain.events import ActionFinished, RequestFinished, StoredEvent
 from duckflow.domain.live_updates import (
     OutputPiece,
     ReplyPiece,
@@ -67,7 +67,7 @@ class Screen:
                 self._fold_thinking()
                 self._take(what)
 
-    def _take(self, what: Recorded | ReplyPiece | ReplyVoid | Waiting) -> None:
+    def _take(self, what: StoredEvent | ReplyPiece | ReplyVoid | Waiting) -> None:
         match what:
             case ReplyPiece():
                 self.activity.end_waiting()
@@ -79,7 +79,7 @@ class Screen:
                 self.activity.wait(what)
                 if what.wait_s is not None or not self._shown:  # else it would tear the reply apart
                     self._line(waiting_line(what), "dim")
-            case Recorded(event=event):
+            case StoredEvent(event=event):
                 if isinstance(event, RequestFinished):
                     self.activity.end_waiting()
                 self._last = event.text if isinstance(event, ActionFinished) else self._last

@@ -50,9 +50,9 @@ class SpanWriter:
         self._actions: dict[str, Span] = {}
         self._before: datetime | None = None
 
-    def __call__(self, what: events.Recorded | LiveUpdate) -> None:
+    def __call__(self, what: events.StoredEvent | LiveUpdate) -> None:
         """Take an event; live updates are not traced."""
-        if isinstance(what, events.Recorded):
+        if isinstance(what, events.StoredEvent):
             self._take(what.event, what.at)
             self._before = what.at
 

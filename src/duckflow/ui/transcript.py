@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 
-from duckflow.domain.events import ActionFinished, ActionStarted, Recorded, Reply, UserMessage
+from duckflow.domain.events import ActionFinished, ActionStarted, Reply, StoredEvent, UserMessage
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import echo
@@ -17,7 +17,7 @@ _LONGEST_S = 1.5
 """No pause of a replay is longer than this."""
 
 
-def print_transcript(events: Sequence[Recorded]) -> None:
+def print_transcript(events: Sequence[StoredEvent]) -> None:
     """Print everything a reader wants to know, in order."""
     describe = Describer()
     for recorded in events:
@@ -26,7 +26,7 @@ def print_transcript(events: Sequence[Recorded]) -> None:
             echo(_told(described))
 
 
-def last_exchange(events: Sequence[Recorded]) -> Iterator[str]:
+def last_exchange(events: Sequence[StoredEvent]) -> Iterator[str]:
     """What was last said, done and answered, for someone who comes back; an open question is asked again."""
     describe = Describer()
     asked = [place for place, one in enumerate(events) if isinstance(one.event, UserMessage)]
@@ -37,7 +37,7 @@ def last_exchange(events: Sequence[Recorded]) -> Iterator[str]:
                 yield cut(_told(described), _RECALLED)
 
 
-def replay(events: Sequence[Recorded], speed: float) -> None:
+def replay(events: Sequence[StoredEvent], speed: float) -> None:
     """Write the session on standard output as it happened; `speed` 0 leaves out the pauses."""
     screen = Screen(Writer(formatted=True), also=("message", "question", "undo"))
     before = events[0].at if events else None

@@ -14,7 +14,7 @@ from duckflow.cli.chat.welcome import welcome
 from duckflow.cli.log_file import open_log_file
 from duckflow.cli.plain_flags import ConversationOptions, settings_flags
 from duckflow.config.loading import LoadedSettings, load
-from duckflow.domain.events import Recorded
+from duckflow.domain.events import StoredEvent
 from duckflow.domain.files.programs import program_environment
 from duckflow.domain.reduce.rewind import present
 from duckflow.i18n.catalogue import text
@@ -120,6 +120,6 @@ def _earlier_session(options: ConversationOptions) -> SessionSummary | None:
     return latest_session(options.workspace or Path()) if options.last else None
 
 
-def _earlier_events(session_id: str) -> Sequence[Recorded]:
+def _earlier_events(session_id: str) -> Sequence[StoredEvent]:
     with closing(open_log()) as log:
         return present(log.load(session_id))

@@ -23,7 +23,7 @@ from duckflow.cli.log_file import open_log_file
 from duckflow.cli.secrets import without_secrets
 from duckflow.config.version import __version__
 from duckflow.domain.errors import UserError
-from duckflow.domain.events import ApprovalRequested, ConsultationRequested, Recorded
+from duckflow.domain.events import ApprovalRequested, ConsultationRequested, StoredEvent
 from duckflow.domain.modes import MODES, Mode
 from duckflow.i18n.answers import read_answer
 from duckflow.i18n.catalogue import text
@@ -193,8 +193,8 @@ class EditorAgent:
                 await self._editor.session_update(session.id, told)
             match update:
                 case (
-                    Recorded(event=ApprovalRequested(approval=asked))
-                    | Recorded(event=ConsultationRequested(consultation=asked))
+                    StoredEvent(event=ApprovalRequested(approval=asked))
+                    | StoredEvent(event=ConsultationRequested(consultation=asked))
                 ) if asked == session.question:
                     answer = await self._ask(opened, asked)
                     if answer is not None and asked == session.question:

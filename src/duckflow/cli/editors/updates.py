@@ -11,7 +11,7 @@ from duckflow.app.app import App
 from duckflow.domain import events
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
-from duckflow.domain.events import Event, Recorded
+from duckflow.domain.events import Event, StoredEvent
 from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ReplyVoid, ThinkingShown, Waiting
 from duckflow.domain.questions.approval import Approval
 from duckflow.domain.work.plan import WorkStatus
@@ -77,10 +77,10 @@ class SessionTranslator:
                 yield helpers.update_agent_thought_text(waiting_line(update))
             case OutputPiece():
                 yield from self._add_output(update.text)
-            case Recorded():
+            case StoredEvent():
                 yield from self._event(update.event)
 
-    def replay(self, story: Iterable[Recorded]) -> SessionUpdates:
+    def replay(self, story: Iterable[StoredEvent]) -> SessionUpdates:
         """All that was said and done, for an editor that opens the session again."""
         for recorded in story:
             if isinstance(recorded.event, events.UserMessage):

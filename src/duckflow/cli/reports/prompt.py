@@ -13,7 +13,7 @@ from duckflow.app.build import build
 from duckflow.app.models import choose
 from duckflow.config.loading import LoadedSettings
 from duckflow.config.settings import Settings
-from duckflow.domain.events import Recorded
+from duckflow.domain.events import StoredEvent
 from duckflow.domain.model import ChatMessage, Role
 from duckflow.domain.reduce.apply import apply
 from duckflow.i18n.catalogue import text
@@ -42,7 +42,7 @@ async def _assemble(settings: Settings, folder: Path, session_id: str | None) ->
     try:
         state = app.session.state
         # As it would be once the session is open; nothing is stored.
-        opened = apply(state, Recorded(seq=state.seq + 1, at=datetime.now(UTC), event=app.started))
+        opened = apply(state, StoredEvent(seq=state.seq + 1, at=datetime.now(UTC), event=app.started))
         # A prompt is redacted on its way to the model; what is printed here takes another way.
         return app.session.redactor.clean_all(await app.model.preview(opened))
     finally:

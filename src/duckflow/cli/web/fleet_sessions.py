@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from duckflow.domain.commands import AnswerShown, CancelWork, ChooseShown, ClientCommand, objection_to
 from duckflow.domain.errors import UserError
-from duckflow.domain.events import Recorded
+from duckflow.domain.events import StoredEvent
 from duckflow.fleet import in_use
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import harmless, on_one_line
@@ -62,7 +62,7 @@ class FleetSessions:
             run = self._find(wanted)
         return {**seen, "runs": seen["runs"] if session_id == "fleet" else [], "run": run}
 
-    def events(self, run: str, after: int) -> Sequence[Recorded]:
+    def events(self, run: str, after: int) -> Sequence[StoredEvent]:
         """What happened in a run after an event; nothing while the database is away: `look` tells that."""
         try:
             return self._needed().runs.events(run, after)

@@ -19,7 +19,7 @@ from duckflow.config.places import state_dir
 from duckflow.config.settings import Settings
 from duckflow.domain.commands import CancelWork, ClientCommand, SayMessage
 from duckflow.domain.errors import UsageError, UserError
-from duckflow.domain.events import Recorded
+from duckflow.domain.events import StoredEvent
 from duckflow.domain.modes import Mode
 from duckflow.domain.session_client import SessionUpdate
 from duckflow.i18n.catalogue import text
@@ -90,7 +90,7 @@ class LocalSessions:
         known = [one.workspace for one in self._own()]
         return list(dict.fromkeys([str(self._folder), *(one for one in known if Path(one).is_dir())]))
 
-    def events(self, session_id: str, after: int) -> Sequence[Recorded]:
+    def events(self, session_id: str, after: int) -> Sequence[StoredEvent]:
         """What happened in a session after an event."""
         if session_id.startswith(RUN):
             return self.fleet.events(session_id.removeprefix(RUN), after)

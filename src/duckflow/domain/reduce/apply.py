@@ -4,7 +4,7 @@ from typing import assert_never
 
 from duckflow.domain import events
 from duckflow.domain.decision import Decision
-from duckflow.domain.events import Event, Recorded
+from duckflow.domain.events import Event, StoredEvent
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.actions import finish_action, queue_actions, start_action
 from duckflow.domain.reduce.approvals import answer_approval, ask_approval
@@ -69,7 +69,7 @@ STATUS_AFTER: dict[RequestOutcome, Status] = {
 }
 
 
-def apply(state: AgentState, recorded: Recorded) -> AgentState:
+def apply(state: AgentState, recorded: StoredEvent) -> AgentState:
     """Return the state after this event."""
     return replace(_apply(state, recorded.event), seq=recorded.seq)
 

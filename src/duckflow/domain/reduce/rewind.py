@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 
-from duckflow.domain.events import Recorded, Rewound
+from duckflow.domain.events import Rewound, StoredEvent
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.apply import apply
 from duckflow.domain.state import AgentState, new_state
 
 
-def present(events: Iterable[Recorded]) -> Sequence[Recorded]:
+def present(events: Iterable[StoredEvent]) -> Sequence[StoredEvent]:
     """Return the events without those that a rewind removed from the conversation."""
-    kept: list[Recorded] = []
+    kept: list[StoredEvent] = []
     for recorded in events:
         if isinstance(recorded.event, Rewound) and recorded.event.conversation:
             kept = [one for one in kept if one.seq < recorded.event.to]
@@ -18,7 +18,7 @@ def present(events: Iterable[Recorded]) -> Sequence[Recorded]:
     return kept
 
 
-def rewind(state: AgentState, marker: Recorded, events: Sequence[Recorded]) -> AgentState:
+def rewind(state: AgentState, marker: StoredEvent, events: Sequence[StoredEvent]) -> AgentState:
     """Return the state after a marker: the conversation as of then, the work and costs as of now."""
     past = new_state(state.session_id)
     upto = marker.event.to if isinstance(marker.event, Rewound) else marker.seq

@@ -12,8 +12,8 @@ from duckflow.domain.events import (
     ActionOutcome,
     ActionStarted,
     CommandEnded,
-    Recorded,
     Recovered,
+    StoredEvent,
     UserMessage,
 )
 from duckflow.domain.files.changes import FileChange, net_changes
@@ -64,7 +64,7 @@ class Recovery:
     def _state(self) -> AgentState:
         return self._session.state
 
-    def recover(self, earlier: Callable[[], Sequence[Recorded]]) -> tuple[ActionFinished, ...]:
+    def recover(self, earlier: Callable[[], Sequence[StoredEvent]]) -> tuple[ActionFinished, ...]:
         """Write down how what was running ended, and what was found; `earlier` gives the session so far."""
         if not _was_interrupted(self._state):
             return ()
@@ -150,7 +150,7 @@ def _was_interrupted(state: AgentState) -> bool:
     return working or state.background_runs
 
 
-def _finished(earlier: Sequence[Recorded]) -> list[str]:
+def _finished(earlier: Sequence[StoredEvent]) -> list[str]:
     """The actions that ended well since the user last spoke."""
     started: dict[str, Action] = {}
     done: list[str] = []

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Sequence
 
 from duckflow.domain.errors import UserError
-from duckflow.domain.events import ActionFinished, Recorded, Rewound, SessionStarted, UserMessage
+from duckflow.domain.events import ActionFinished, Rewound, SessionStarted, StoredEvent, UserMessage
 from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.rewind import present
@@ -40,7 +40,7 @@ class Rewind:
         return report
 
 
-def past_messages(events: Sequence[Recorded]) -> Sequence[PastMessage]:
+def past_messages(events: Sequence[StoredEvent]) -> Sequence[PastMessage]:
     """The messages of the present, oldest first."""
     said = [
         (one.seq, one.at, one.event.text) for one in present(events) if isinstance(one.event, UserMessage)
@@ -48,7 +48,7 @@ def past_messages(events: Sequence[Recorded]) -> Sequence[PastMessage]:
     return [PastMessage(number, *one) for number, one in enumerate(said, start=1)]
 
 
-def _message_at(events: Sequence[Recorded], seq: int) -> PastMessage:
+def _message_at(events: Sequence[StoredEvent], seq: int) -> PastMessage:
     messages = past_messages(events)
     number = next((one.number for one in messages if one.seq == seq), 0)
     return find_message(messages, number)
@@ -64,7 +64,7 @@ def fork(log: SqliteEventLog, session_id: str, before: int | None = None) -> str
     return new
 
 
-def _renamed(recorded: Recorded, session_id: str) -> Recorded:
+def _renamed(recorded: StoredEvent, session_id: str) -> StoredEvent:
     event = recorded.event
     if isinstance(event, SessionStarted):
         return replace(recorded, event=replace(event, session_id=session_id))

@@ -11,8 +11,8 @@ from duckflow.domain.events import (
     DecisionMade,
     Event,
     PlanChanged,
-    Recorded,
     Reply,
+    StoredEvent,
     TaskListStarted,
     UsageReported,
     UserMessage,
@@ -83,7 +83,7 @@ class LiveRedaction:
         self._thinking = PieceRedaction(redactor)
         self._output = PieceRedaction(redactor)
 
-    def take(self, what: Recorded | LiveUpdate) -> Iterator[Recorded | LiveUpdate]:
+    def take(self, what: StoredEvent | LiveUpdate) -> Iterator[StoredEvent | LiveUpdate]:
         """Yield the updates that may be shown now."""
         match what:
             case ThinkingShown():
@@ -99,12 +99,12 @@ class LiveRedaction:
             case ReplyVoid():
                 self._reply.drop()
                 yield from self._rest_of_thinking()
-            case Recorded(event=UsageReported()):
+            case StoredEvent(event=UsageReported()):
                 yield from self._rest_of_thinking()
-            case Recorded(event=DecisionMade() | Reply()):
+            case StoredEvent(event=DecisionMade() | Reply()):
                 yield from self._rest_of_thinking()
                 yield from (ReplyPiece(text=text) for text in self._reply.flush())
-            case Recorded(event=ActionFinished()):
+            case StoredEvent(event=ActionFinished()):
                 yield from (OutputPiece(text=text) for text in self._output.flush())
             case _:
                 pass

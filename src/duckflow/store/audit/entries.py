@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from duckflow.domain import events
-from duckflow.domain.events import Event, Recorded
+from duckflow.domain.events import Event, StoredEvent
 from duckflow.domain.questions.approval import Approval
 
 GENESIS = "0" * 64
@@ -46,7 +46,7 @@ def digest_of(content: str) -> str:
     return hash_of(content)[:32]
 
 
-def fields_of(recorded: Recorded, body: str, asked: Approval | None) -> Fields:
+def fields_of(recorded: StoredEvent, body: str, asked: Approval | None) -> Fields:
     """Return the fields of an event's entry. `asked` is the question that an answer refers to."""
     event = recorded.event
     common: Fields = {

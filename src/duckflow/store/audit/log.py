@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from duckflow.domain.events import ApprovalAnswered, ApprovalRequested, Recorded
+from duckflow.domain.events import ApprovalAnswered, ApprovalRequested, StoredEvent
 from duckflow.domain.questions.approval import Approval
 from duckflow.store.audit.entries import GENESIS, AuditEntry, Fields, fields_of, write_entry
 from duckflow.store.audit.seals import KeyFile, SealKey
@@ -132,7 +132,7 @@ class AuditChain:
         self.head: AuditHead | None = None
         """Last entry added, to be recorded in the file next to the database."""
 
-    def add_events(self, session_id: str, recorded: Sequence[Recorded], bodies: Sequence[str]) -> None:
+    def add_events(self, session_id: str, recorded: Sequence[StoredEvent], bodies: Sequence[str]) -> None:
         """Append an entry for each event of a session."""
         row = self._connection.execute(_WORKSPACE, (session_id,)).fetchone()
         whose: Fields = {"session": session_id, "workspace": row[0] if row else ""}
@@ -149,7 +149,9 @@ class AuditChain:
         self._number, self._hash = entry.number + 1, entry.hash
         self.head = AuditHead(entry.number, entry.hash, self._key.seal_head(entry.number, entry.hash))
 
-    def _asked(self, session_id: str, now: Sequence[Recorded], answer: ApprovalAnswered) -> Approval | None:
+    def _asked(
+        self, session_id: str, now: Sequence[StoredEvent], answer: ApprovalAnswered
+    ) -> Approval | None:
         """Return the question that is answered; an earlier process may have asked it."""
         stored = self._connection.execute(_ASKED, (session_id,)).fetchall()
         for event in (*(one.event for one in now), *known_events(body for (body,) in stored)):

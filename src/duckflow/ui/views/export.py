@@ -3,13 +3,13 @@
 import json
 from collections.abc import Iterator, Sequence
 
-from duckflow.domain.events import Recorded
+from duckflow.domain.events import StoredEvent
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import harmless, on_one_line
 from duckflow.ui.views.events import Describer, EventDescription
 
 
-def as_markdown(title: str, events: Sequence[Recorded]) -> str:
+def as_markdown(title: str, events: Sequence[StoredEvent]) -> str:
     """The conversation as it was, with what was done, asked and answered."""
     describe = Describer()
     parts = [f"# {on_one_line(title) or text('session.untitled')}"]
@@ -20,7 +20,7 @@ def as_markdown(title: str, events: Sequence[Recorded]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def as_json(title: str, events: Sequence[Recorded]) -> str:
+def as_json(title: str, events: Sequence[StoredEvent]) -> str:
     """Everything that happened, in one object."""
     body = [{"seq": one.seq, "at": one.at.isoformat(), **one.event.model_dump(mode="json")} for one in events]
     return json.dumps({"title": title, "events": body}, ensure_ascii=False, indent=2) + "\n"

@@ -5,7 +5,7 @@ from typing import Any
 
 from duckflow.domain import events
 from duckflow.domain.commands import hash_of
-from duckflow.domain.events import Recorded, works_after
+from duckflow.domain.events import StoredEvent, works_after
 from duckflow.domain.frozen import replace
 from duckflow.domain.pacing.vitals import VITALS, VitalName, face_of
 from duckflow.domain.questions.approval import Approval
@@ -44,7 +44,7 @@ class SessionView:
         self._limit: int | None = None
         self._working = False
 
-    def take(self, recorded: Recorded, earlier: Callable[[], Sequence[Recorded]]) -> Payload | None:
+    def take(self, recorded: StoredEvent, earlier: Callable[[], Sequence[StoredEvent]]) -> Payload | None:
         """The entry of the conversation that an event is; None for what a reader need not know."""
         back = 0
         if isinstance(recorded.event, events.Rewound) and recorded.event.conversation:
@@ -105,7 +105,7 @@ class SessionView:
             return consultation_payload(self.state.consultation)
         return run["question"] if run is not None else None
 
-    def _note(self, recorded: Recorded) -> None:
+    def _note(self, recorded: StoredEvent) -> None:
         """A point of the chart for whatever moved the vitals or the limit (H7)."""
         event, why = recorded.event, list[str]()
         match event:
@@ -186,7 +186,7 @@ def words_payload(shown: str) -> Payload:
     return {"kind": "consultation", "shown": shown, "question": text("web.words"), "choices": []}
 
 
-def evidence_payload(story: list[Recorded], wanted: str) -> Payload | None:
+def evidence_payload(story: list[StoredEvent], wanted: str) -> Payload | None:
     """What one piece of evidence says, whole."""
     describe = Describer()
     for recorded in story:
