@@ -10,8 +10,8 @@ from duckflow.domain.errors import ToolError
 from duckflow.safety.files.access import Access, Permit
 from duckflow.safety.files.atomic import ChangedMeanwhile
 from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.uncancelled import run_in_thread
 from duckflow.store.kept_files import ChangeOwner, KeptFiles
-from duckflow.tools.uncancelled import run_in_thread
 
 
 def sha(text: str) -> str:

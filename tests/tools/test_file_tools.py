@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.uncancelled import run_in_thread
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.toolset import file_tools
-from duckflow.tools.uncancelled import run_in_thread
 from fakes.access import access_to
 
 

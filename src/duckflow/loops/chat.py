@@ -35,7 +35,7 @@ from duckflow.loops.thinking.model import DecisionModel
 from duckflow.loops.thinking.small_models import WorkspaceLook, reads_of_named
 from duckflow.loops.turn import Turn
 from duckflow.prompts.budget import RulesTooLong
-from duckflow.tools.uncancelled import shielded
+from duckflow.safety.uncancelled import shielded
 
 EXIT_CODES: dict[RequestOutcome, int] = {
     "done": 0,

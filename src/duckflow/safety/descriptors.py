@@ -9,7 +9,7 @@ READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @contextmanager
-def held(descriptor: int) -> Generator[int]:
+def closing_fd(descriptor: int) -> Generator[int]:
     """Close the descriptor when the block ends."""
     try:
         yield descriptor

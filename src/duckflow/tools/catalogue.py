@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import Event
+from duckflow.domain.files.changes import ToolEffect
 from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.lines import TextLine
@@ -15,13 +16,12 @@ from duckflow.domain.model import JsonSchema
 from duckflow.domain.questions.approval import ApprovalScope
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
-from duckflow.safety.policy.policy import Effect
 from duckflow.tools.arguments import argument_schema, parse_arguments, signature
 
 CommandEnd = Literal["well", "failed", "stopped", "cancelled"]
 
 
-LOOKS: tuple[Effect, ...] = ("read", "fetch")
+LOOKS: tuple[ToolEffect, ...] = ("read", "fetch")
 """Effects of operations that change nothing."""
 
 
@@ -86,7 +86,7 @@ class Tool:
     args: type[Frozen]
     summary: str
     """One line for the prompt that names each argument."""
-    effect: Effect
+    effect: ToolEffect
     run: Callable[[Any, Access], Awaitable[ToolResult]]
     propose: Callable[[Any, Workspace], Awaitable[Proposal]] = propose_nothing
     targets: Callable[[Any], tuple[str, ...]] = lambda _: ()

@@ -74,7 +74,7 @@ async def test_G7_an_attack_gets_nowhere(level, part, open_shell):
                 unhurt = False
                 with failures.of(name := names.pop(0)):
                     await attack(name, level, around, shell)
-                    for copy_id in shell.held:
+                    for copy_id in shell.pending_copies:
                         await shell.discard(copy_id)
                     around.renew()
                     unhurt = True

@@ -246,7 +246,7 @@ async def test_G9_an_interrupted_taking_over_is_finished_later(shell, folder, tm
     copy.keep(approved=result.effects)
     Path(copy.upper, "n7").rename(folder / "n7")
     copy.release()
-    shell._held.clear()
+    shell._pending.clear()
     second = await open_shell(folder, copying, copies=tmp_path / "copies")
     left = CopyFolders(tmp_path / "copies")
     (unfinished,) = left.unfinished(str(second.workspace))

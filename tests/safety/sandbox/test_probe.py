@@ -64,7 +64,7 @@ async def test_namespaces_that_were_chosen_and_are_refused_are_said(find, monkey
     def refused(*_arguments, **_options):
         raise OSError("Operation not permitted")
 
-    monkeypatch.setattr(probe, "world_parts", refused)
+    monkeypatch.setattr(probe, "base_mounts", refused)
     found = await find("namespaces")
     assert (found.level, found.reason) == ("none", "sandbox.namespaces_fail")
 

@@ -17,7 +17,7 @@ from duckflow.fleet import in_use
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import harmless, on_one_line
 from duckflow.ui.views.approval import approval_view
-from duckflow.ui.web.session_view import RUN, Payload, words_payload
+from duckflow.ui.web.session_view import RUN_PREFIX, Payload, words_payload
 
 if TYPE_CHECKING:
     from duckflow.fleet.fleet import Fleet
@@ -56,9 +56,9 @@ class FleetSessions:
             seen = self._seen
         if seen is None:
             return None
-        wanted = session_id.removeprefix(RUN)
+        wanted = session_id.removeprefix(RUN_PREFIX)
         run = next((one for one in seen["runs"] if one["id"] == wanted), None)
-        if run is None and session_id.startswith(RUN) and not seen["error"]:
+        if run is None and session_id.startswith(RUN_PREFIX) and not seen["error"]:
             run = self._find(wanted)
         return {**seen, "runs": seen["runs"] if session_id == "fleet" else [], "run": run}
 

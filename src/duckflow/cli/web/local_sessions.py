@@ -34,7 +34,7 @@ from duckflow.store.command_inbox import CommandInbox
 from duckflow.store.live_file import live_path, read_live
 from duckflow.store.sessions import Sessions, SessionSummary
 from duckflow.ui.output.escaping import harmless
-from duckflow.ui.web.session_view import RUN
+from duckflow.ui.web.session_view import RUN_PREFIX
 
 _LOOK_S = 0.15
 _PATIENCE_S = 10.0
@@ -92,21 +92,21 @@ class LocalSessions:
 
     def events(self, session_id: str, after: int) -> Sequence[StoredEvent]:
         """What happened in a session after an event."""
-        if session_id.startswith(RUN):
-            return self.fleet.events(session_id.removeprefix(RUN), after)
+        if session_id.startswith(RUN_PREFIX):
+            return self.fleet.events(session_id.removeprefix(RUN_PREFIX), after)
         return self._events.load_after(session_id, after)
 
     def live(self, session_id: str) -> tuple[str, str, int, str]:
         """What is being written: a reply, output of a command, seconds to wait, thinking."""
         reply, output, wait_s, thinking = read_live(
-            live_path(state_dir() / LIVE, session_id.removeprefix(RUN))
+            live_path(state_dir() / LIVE, session_id.removeprefix(RUN_PREFIX))
         )
         return harmless(reply), harmless(output), wait_s, harmless(thinking)
 
     async def difference(self, session_id: str) -> str:
         """What the session changed in files, as it is now."""
-        if session_id.startswith(RUN):
-            return await asyncio.to_thread(self.fleet.patch, session_id.removeprefix(RUN))
+        if session_id.startswith(RUN_PREFIX):
+            return await asyncio.to_thread(self.fleet.patch, session_id.removeprefix(RUN_PREFIX))
         found = self._show(session_id)
         session = await asyncio.to_thread(Session.load, self._events, found.id, redactor())
         with closing(Workspace(Path(found.workspace))) as space, closing(open_kept_files(Settings())) as kept:
@@ -116,8 +116,8 @@ class LocalSessions:
     async def send(self, session_id: str, command: ClientCommand) -> str | None:
         """Leave a command; empty if it was taken, why not, or None while it waits its turn."""
         command = redactor().clean_all(command)  # as it may be stored (SAFETY 14)
-        if session_id.startswith(RUN):
-            run = session_id.removeprefix(RUN)
+        if session_id.startswith(RUN_PREFIX):
+            run = session_id.removeprefix(RUN_PREFIX)
             objection = await asyncio.to_thread(self.fleet.send, run, command)
             return text(objection) if objection else ""
         found = self._show(session_id)
@@ -145,7 +145,7 @@ class LocalSessions:
         said = redactor().clean(said)
         if queued:
             options = {"mode": mode or None, "model": self._flags.get("llm.model")}
-            return RUN + await asyncio.to_thread(self.fleet.submit, folder, said, options)
+            return RUN_PREFIX + await asyncio.to_thread(self.fleet.submit, folder, said, options)
         flags = {**self._flags, "mode": mode or self._flags.get("mode")}
         async with self._opening:
             host = await self._open_host(Path(folder), None, flags)

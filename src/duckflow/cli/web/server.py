@@ -21,7 +21,7 @@ from duckflow.domain.modes import MODES
 from duckflow.domain.patterns import lazy_regex
 from duckflow.i18n.catalogue import current_language, entries, text
 from duckflow.ui import web
-from duckflow.ui.web.session_view import RUN, Payload, SessionView, evidence_payload, rows_of
+from duckflow.ui.web.session_view import RUN_PREFIX, Payload, SessionView, evidence_payload, rows_of
 
 _LOOK_S = 0.1
 _ALIVE_S = 15.0
@@ -81,7 +81,7 @@ def make_app(sessions: LocalSessions) -> Starlette:
 
     async def retry(request: Request) -> Response:
         await _body(request)
-        await asyncio.to_thread(sessions.fleet.retry, _named(request).removeprefix(RUN))
+        await asyncio.to_thread(sessions.fleet.retry, _named(request).removeprefix(RUN_PREFIX))
         return JSONResponse({"waiting": False})
 
     return Starlette(
@@ -145,7 +145,7 @@ async def _stream(sessions: LocalSessions, session_id: str, after: int) -> Async
     view = SessionView(session_id)
     told: dict[str, str] = {}
     clock = asyncio.get_running_loop().time
-    seen, quiet, looked, is_run = -1, clock(), -_FLEET_S, session_id.startswith(RUN)
+    seen, quiet, looked, is_run = -1, clock(), -_FLEET_S, session_id.startswith(RUN_PREFIX)
     run: Payload | None = None
     while not sessions.closing.is_set():
         fresh: list[bytes] = []

@@ -166,7 +166,7 @@ class CommandEffects:
         waiting |= {
             _copy_of(one.action) for one in (state.approval, state.running, state.task_running) if one
         }
-        for copy_id in self._shell.held.difference(waiting):
+        for copy_id in self._shell.pending_copies.difference(waiting):
             await self._shell.discard(copy_id)
 
     async def _judge(self, state: AgentState, held: HeldEffects) -> _Judgement:

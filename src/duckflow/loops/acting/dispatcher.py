@@ -36,10 +36,10 @@ from duckflow.safety.files.atomic import ChangedMeanwhile
 from duckflow.safety.files.ledger import made_of
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.redaction.redactor import refuse_markers
+from duckflow.safety.uncancelled import shielded
 from duckflow.store.kept_files import KeptFiles
 from duckflow.tools.catalogue import Catalogue, ToolResult
 from duckflow.tools.shell import TAKE_OVER
-from duckflow.tools.uncancelled import shielded
 
 
 class Dispatcher:

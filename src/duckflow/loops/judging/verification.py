@@ -9,8 +9,8 @@ from duckflow.evaluation.facts import failing_lines, runner_is_missing
 from duckflow.evaluation.project_tests import ProjectTests
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.session import Session
+from duckflow.tools.shell import RUN
 
-RUN = "shell.run"
 WHY = "These are the project's own tests: they show whether the work is done."
 
 

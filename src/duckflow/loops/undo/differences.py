@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from duckflow.domain.errors import ToolError
 from duckflow.domain.files.changes import FOLDER, ChangeSet, FileChange
 from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.uncancelled import run_in_thread
 from duckflow.store.kept_files import KeptFiles
 from duckflow.tools.editing.differences import difference_of
-from duckflow.tools.uncancelled import run_in_thread
 
 
 class Differences:

@@ -16,9 +16,9 @@ from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.protected import protection_of
+from duckflow.safety.uncancelled import run_in_thread
 from duckflow.store.kept_files import ChangeOwner, KeptFiles
 from duckflow.tools.searching.inventory import list_all
-from duckflow.tools.uncancelled import run_in_thread
 
 _SETTLED_NS = 50_000_000  # a file written a moment ago may be written again within the same tick
 _IGNORE_FILES = (".gitignore", ".ignore", ".rgignore")

@@ -15,8 +15,8 @@ from duckflow.safety.files.access import Access
 from duckflow.safety.files.ledger import made_of
 from duckflow.safety.files.path_states import PathState
 from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.uncancelled import run_in_thread
 from duckflow.store.kept_files import ChangeOwner, KeptFiles
-from duckflow.tools.uncancelled import run_in_thread
 
 _BATCH = 256
 

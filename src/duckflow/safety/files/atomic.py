@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.patterns import lazy_regex
-from duckflow.safety.descriptors import READ, held
+from duckflow.safety.descriptors import READ, closing_fd
 from duckflow.safety.files.confined_open import rename_to_new
 
 ANY = "any"
@@ -139,7 +139,7 @@ def read_now(place: FilePlace) -> FileContent | None:
     """Return the current content of a regular file, None if there is no file."""
     if regular_status(place) is None:
         return None
-    with suppress(FileNotFoundError), held(os.open(place.name, READ, dir_fd=place.folder)) as opened:
+    with suppress(FileNotFoundError), closing_fd(os.open(place.name, READ, dir_fd=place.folder)) as opened:
         status = os.fstat(opened)
         check_regular(status, place.path, LARGEST)
         return FileContent(read_all(opened, place.path, LARGEST), status.st_mode & _SAFE_BITS)
@@ -196,7 +196,7 @@ def _write_new(at: tuple[int, str], data: bytes, like: os.stat_result | None, mo
     """Create the file durably and return its permission bits: `mode`, or those of the file it replaces."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     bits = 0o666 if like is None and mode is None else 0o600
-    with held(os.open(at[1], flags, bits, dir_fd=at[0])) as opened:
+    with closing_fd(os.open(at[1], flags, bits, dir_fd=at[0])) as opened:
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(opened, rest) :]

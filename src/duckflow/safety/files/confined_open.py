@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 
-from duckflow.safety.descriptors import held
+from duckflow.safety.descriptors import closing_fd
 from duckflow.safety.syscalls import BENEATH, LINUX, NO_MAGICLINKS, open_at, rename_at
 
 OpenInside = Callable[[int, str, int], int]
@@ -39,7 +39,7 @@ def open_resolved(root: int, path: str, flags: int) -> int:
 def open_walking(root: int, path: str, flags: int) -> int:
     """Open a path one name at a time. Fail with ELOOP at the first link."""
     *above, last = path.split("/")
-    with held(_descend(root, above, create=False)) as folder:
+    with closing_fd(_descend(root, above, create=False)) as folder:
         return _open_plain(last, flags, folder)
 
 
@@ -48,7 +48,7 @@ def kernel_resolves() -> bool:
     """Return whether `open_resolved` works here and /proc can name the result."""
     if not LINUX:
         return False
-    with suppress(OSError), held(os.open("/", LOOK | os.O_DIRECTORY)) as root:
+    with suppress(OSError), closing_fd(os.open("/", LOOK | os.O_DIRECTORY)) as root:
         os.close(open_resolved(root, ".", LOOK))
         return _name_of(root) == "/"
     return False
@@ -112,7 +112,7 @@ class ConfinedFolder:
                 missing.insert(0, name)
                 path = path or "."
                 continue
-            with held(opened):
+            with closing_fd(opened):
                 real = self.locate(opened, path)
             return "/".join([*([] if real == "." else [real]), *missing]) or "."
 
@@ -122,7 +122,10 @@ class ConfinedFolder:
 
     def _check_dangling(self, path: str) -> None:
         above, _, name = path.rpartition("/")
-        with suppress(FileNotFoundError), held(self.open(above or ".", LOOK | os.O_DIRECTORY)) as folder:
+        with (
+            suppress(FileNotFoundError),
+            closing_fd(self.open(above or ".", LOOK | os.O_DIRECTORY)) as folder,
+        ):
             if _is_link(name, folder):
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
 

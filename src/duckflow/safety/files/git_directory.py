@@ -12,7 +12,7 @@ import stat
 from contextlib import suppress
 
 from duckflow.domain.patterns import lazy_regex
-from duckflow.safety.descriptors import READ, held
+from duckflow.safety.descriptors import READ, closing_fd
 
 INSIDE = ".git/"
 
@@ -54,6 +54,6 @@ def _real(base: str, path: bytes) -> str:
 
 def _read(path: str) -> bytes | None:
     """Return the content of a small regular file. None for a link, a pipe or a folder."""
-    with suppress(OSError), held(os.open(path, READ)) as opened:
+    with suppress(OSError), closing_fd(os.open(path, READ)) as opened:
         return os.read(opened, _LONGEST) if stat.S_ISREG(os.fstat(opened).st_mode) else None
     return None

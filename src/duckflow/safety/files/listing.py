@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Literal, NamedTuple
 
 from duckflow.domain.files.caches import ENVIRONMENTS, TOOL_CACHES
-from duckflow.safety.descriptors import held
+from duckflow.safety.descriptors import closing_fd
 from duckflow.safety.files.atomic import is_temporary
 
 Kind = Literal["file", "folder", "link", "other"]
@@ -79,7 +79,7 @@ def _read_if_there(
 
 def _read(opened: int, folder: str, skip: Collection[str], most: int) -> list[ListedEntry]:
     prefix = "" if folder == "." else folder + "/"
-    with held(opened), os.scandir(opened) as scanned:
+    with closing_fd(opened), os.scandir(opened) as scanned:
         wanted = (entry for entry in scanned if entry.name not in skip and not is_temporary(entry.name))
         entries = [_entry(prefix, entry) for entry in islice(wanted, most)]
     return sorted(entries, key=lambda entry: entry.path)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.files.changes import FOLDER, LINK
-from duckflow.safety.descriptors import READ, held
+from duckflow.safety.descriptors import READ, closing_fd
 from duckflow.safety.files import atomic
 from duckflow.safety.files.atomic import LARGEST, ChangedMeanwhile, FilePlace
 from duckflow.safety.files.confined_open import ConfinedFolder
@@ -76,7 +76,7 @@ class PathStates:
         outside, below = split_root(path, self._git_directory)
         above, _, name = below.rpartition("/")
         root = self._git if outside and self._git is not None else self._root
-        with held(root.open_folder(above or ".")) as opened:
+        with closing_fd(root.open_folder(above or ".")) as opened:
             yield FilePlace(opened, name or ".", path, path)
 
 
@@ -97,7 +97,7 @@ def _look(place: FilePlace) -> PathState | None:
     if stat.S_ISLNK(status.st_mode):
         target = os.fsencode(os.readlink(place.name, dir_fd=place.folder))
         return PathState(f"{LINK}{hashlib.sha256(target).hexdigest()}", mode, target)
-    with held(os.open(place.name, READ, dir_fd=place.folder)) as opened:
+    with closing_fd(os.open(place.name, READ, dir_fd=place.folder)) as opened:
         atomic.check_regular(os.fstat(opened), place.path, LARGEST)
         data = atomic.read_all(opened, place.path, LARGEST)
     return PathState(hashlib.sha256(data).hexdigest(), mode, data)
@@ -147,5 +147,5 @@ def _replace(place: FilePlace, wanted: PathState, expected: str | None) -> None:
 
 def _set_mode(place: FilePlace, mode: int) -> None:
     """Set the permission bits of a file or folder, never through a link."""
-    with held(os.open(place.name, READ, dir_fd=place.folder)) as opened:
+    with closing_fd(os.open(place.name, READ, dir_fd=place.folder)) as opened:
         os.fchmod(opened, mode)

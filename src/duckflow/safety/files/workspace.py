@@ -10,7 +10,7 @@ from pathlib import Path
 
 from duckflow.domain.errors import ToolError, UsageError
 from duckflow.domain.frozen import Frozen
-from duckflow.safety.descriptors import held
+from duckflow.safety.descriptors import closing_fd
 from duckflow.safety.files import atomic
 from duckflow.safety.files.atomic import ANY, LARGEST, FileContent, FilePlace, Keep
 from duckflow.safety.files.boundary import Boundary
@@ -82,7 +82,7 @@ class Workspace:
         with (
             as_tool_errors(written),
             suppress(FileNotFoundError),
-            held(self._confined.open(written, LOOK)) as opened,
+            closing_fd(self._confined.open(written, LOOK)) as opened,
         ):
             self._boundary.admit(written, self._confined.locate(opened, written))
             return _status_of(os.fstat(opened))
@@ -91,7 +91,7 @@ class Workspace:
     def read_bytes(self, path: str, *, cap: int = READ_CAP) -> bytes:
         """Return the content of a regular file of at most `cap` bytes."""
         written = self.relative(path)
-        with as_tool_errors(written), held(self._confined.open(written, _READ)) as opened:
+        with as_tool_errors(written), closing_fd(self._confined.open(written, _READ)) as opened:
             self._boundary.admit(written, self._confined.locate(opened, written))
             atomic.check_regular(os.fstat(opened), written, cap)
             return atomic.read_all(opened, written, cap)
@@ -198,7 +198,7 @@ class Workspace:
             self._boundary.admit(written, real)
             above, _, name = real.rpartition("/")
             made = self._confined.missing(above) if create and above else ()
-            with held(self._confined.open_folder(above or ".", create=create)) as opened:
+            with closing_fd(self._confined.open_folder(above or ".", create=create)) as opened:
                 yield FilePlace(opened, name, written, real, made)
 
 

@@ -9,12 +9,11 @@ from duckflow.domain.modes import Mode
 from duckflow.domain.questions.approval import Because, Risk
 from duckflow.safety.policy.protected import Protection
 
-Effect = ToolEffect
 Verdict = Literal["allow", "ask", "deny"]
 
 STRICTER: dict[Verdict, int] = {"allow": 0, "ask": 1, "deny": 2}
 
-EFFECTS: tuple[Effect, ...] = ("read", "write", "delete", "execute", "consent", "foreign", "fetch")
+EFFECTS: tuple[ToolEffect, ...] = ("read", "write", "delete", "execute", "consent", "foreign", "fetch")
 
 _TABLE: dict[Mode, str] = {
     "plan": "allow deny deny deny ask deny ask",
@@ -22,7 +21,7 @@ _TABLE: dict[Mode, str] = {
     "edits": "allow allow ask ask ask ask ask",
     "auto": "allow allow allow allow ask ask ask",
 }
-MODES: dict[Mode, dict[Effect, Verdict]] = {
+MODES: dict[Mode, dict[ToolEffect, Verdict]] = {
     mode: dict(zip(EFFECTS, cast("list[Verdict]", row.split()), strict=True)) for mode, row in _TABLE.items()
 }
 """Verdict of each mode on each effect, unless a rule is stricter."""
@@ -31,7 +30,7 @@ MODES: dict[Mode, dict[Effect, Verdict]] = {
 class PolicyCase(NamedTuple):
     """Facts about an action on which the policy decides."""
 
-    effect: Effect
+    effect: ToolEffect
     risk: Risk = "low"
     protection: Protection = "none"
     outside: bool = False

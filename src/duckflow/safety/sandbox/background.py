@@ -13,8 +13,8 @@ from typing import Any
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
-from duckflow.safety.descriptors import READ, held
-from duckflow.safety.sandbox.child.shared_namespaces import DONE, PUT, REMOVE, RUN, RUN_ON_NETWORK
+from duckflow.safety.descriptors import READ, closing_fd
+from duckflow.safety.sandbox.child.shared_namespaces import DONE, PUT, REMOVE, RUN_OFFLINE, RUN_ONLINE
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
 from duckflow.safety.sandbox.launcher_client import Ending, run_through
 from duckflow.safety.sandbox.output import CommandOutput
@@ -92,7 +92,7 @@ class LiveCopy:
 
     async def run(self, order: LaunchOrder, take: Callable[[bytes], None], *, network: bool) -> Ending:
         """Run a command to its end, beside the background commands."""
-        return await run_through(self._control, RUN_ON_NETWORK if network else RUN, order, take)
+        return await run_through(self._control, RUN_ONLINE if network else RUN_OFFLINE, order, take)
 
     def start(self, order: LaunchOrder, most_bytes: int, *, network: bool) -> str:
         """Start a background command and return its id."""
@@ -126,9 +126,9 @@ class LiveCopy:
     async def put(self, paths: Iterable[str]) -> None:
         """Show commands the new state of these files after a file tool changed them in the folder."""
         for path in paths:
-            place = self.copy.real(path)
+            place = self.copy.lower_path(path)
             try:
-                with held(os.open(place, READ)) as opened:
+                with closing_fd(os.open(place, READ)) as opened:
                     await self._ask(PUT + os.fsencode(path), [opened])
             except FileNotFoundError:
                 await self._ask(REMOVE + os.fsencode(path), [])

@@ -17,7 +17,7 @@ from duckflow.domain.frozen import Frozen
 from duckflow.safety.sandbox.child.command_process import EXPECTED
 from duckflow.safety.sandbox.child.shared_namespaces import READY
 from duckflow.safety.sandbox.view.confinement import OWN_FOLDERS, CopyMount, LaunchOrder
-from duckflow.safety.sandbox.view.world import WorldMount
+from duckflow.safety.sandbox.view.mount_plan import Mount
 
 _BOOT = (
     "import sys; sys.path.append(sys.argv[1]); "
@@ -63,10 +63,10 @@ class Launcher:
         assert self._orders is not None
         return await run_through(self._orders, b".", order, take)
 
-    def expect(self, world: Iterable[WorldMount]) -> None:
+    def expect(self, mounts: Iterable[Mount]) -> None:
         """Announce the mounts that all commands get, so that the launcher can prepare them. Blocking."""
         assert self._temporary is not None
-        steps = [step.model_dump() for step in world]
+        steps = [step.model_dump() for step in mounts]
         expected = self._temporary / EXPECTED
         expected.with_suffix(".new").write_text(json.dumps(steps), "ascii")
         expected.with_suffix(".new").rename(expected)

@@ -16,8 +16,8 @@ from duckflow.safety.sandbox.launcher_client import Ending, Launcher
 from duckflow.safety.sandbox.view import bubblewrap
 from duckflow.safety.sandbox.view.confinement import CopyMount, confine, limits_of
 from duckflow.safety.sandbox.view.levels import Sandbox
+from duckflow.safety.sandbox.view.mount_plan import MountPlan, base_mounts, mount_plan
 from duckflow.safety.sandbox.view.visibility import Visibility
-from duckflow.safety.sandbox.view.world import World, world_of, world_parts
 from duckflow.safety.syscalls import LINUX
 
 _SECONDS = 10.0
@@ -125,14 +125,14 @@ async def _landlock(launcher: Launcher) -> Sandbox | None:
 async def _can_copy(sandbox: Sandbox, launcher: Launcher, workspace: Path, copies: CopyFolders) -> bool:
     """Return whether a command on a copy of this folder writes to the copy and nowhere else."""
     temporary = await launcher.temporary()
-    parts = await asyncio.to_thread(world_parts, str(workspace), str(temporary), os.environ, ())
+    base = await asyncio.to_thread(base_mounts, str(workspace), str(temporary), os.environ, ())
     name = temporary_name()
     try:
         copy = await asyncio.to_thread(copies.make, str(workspace))
     except OSError:
         return False
     try:
-        ending, _ = await _run(f"echo > {name}", sandbox, world_of(parts), launcher, view=copy.mount)
+        ending, _ = await _run(f"echo > {name}", sandbox, mount_plan(base), launcher, view=copy.mount)
         wrote = not ending.error and ending.code == 0 and copy.content(name, 10) is not None
         return wrote and not await asyncio.to_thread((workspace / name).exists)
     except ToolError:
@@ -144,7 +144,7 @@ async def _can_copy(sandbox: Sandbox, launcher: Launcher, workspace: Path, copie
 async def _run(
     command: str,
     sandbox: Sandbox,
-    reach: World | Visibility,
+    reach: MountPlan | Visibility,
     launcher: Launcher,
     view: CopyMount | None = None,
 ) -> tuple[Ending, str]:
@@ -196,7 +196,7 @@ async def _try_in(folder: Path, sandbox: Sandbox, launcher: Launcher) -> str:
     temporary = await launcher.temporary()
     if sandbox.level in _WITH_COPIES:
         env = {**os.environ, "HOME": str(folder)}
-        reach = world_of(world_parts(str(workspace), str(temporary), env, (str(closed),)))
+        reach = mount_plan(base_mounts(str(workspace), str(temporary), env, (str(closed),)))
     else:
         hidden = (str(closed),)
         reach = Visibility(workspace=str(workspace), temporary=str(temporary), hidden=hidden, guarded=())

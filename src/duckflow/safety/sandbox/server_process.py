@@ -21,9 +21,9 @@ from duckflow.safety.sandbox.probe import PROBE, Probe
 from duckflow.safety.sandbox.view.confinement import LaunchOrder, confine, limits_of
 from duckflow.safety.sandbox.view.folder_watch import FolderWatch
 from duckflow.safety.sandbox.view.levels import Sandbox
+from duckflow.safety.sandbox.view.mount_plan import Mount, MountPlan, base_mounts, mount_plan
 from duckflow.safety.sandbox.view.secret_index import SecretIndex
 from duckflow.safety.sandbox.view.visibility import visibility_of
-from duckflow.safety.sandbox.view.world import World, WorldMount, world_of, world_parts
 
 INPUT, ERRORS = "server-input", "server-errors"
 _SECONDS = 30 * 24 * 3600.0
@@ -138,15 +138,15 @@ class ServerProcess:
         order = confine(command, sandbox, reach, limits, self._env, network=network)
         return replace(order, env={**order.env, **self._order.env})
 
-    def _world(self, program: str, temporary: Path) -> World:
+    def _world(self, program: str, temporary: Path) -> MountPlan:
         found = {**self._env, "PATH": f"{os.path.dirname(program)}:{self._env.get('PATH', '')}"}
-        parts = world_parts(str(self._workspace), str(temporary), found, [str(one) for one in self._closed])
-        reads = (WorldMount(kind="read", target=path, source=path) for path in self._order.reads)
-        parts = replace(parts, mounts=(*parts.mounts, *reads))
+        base = base_mounts(str(self._workspace), str(temporary), found, [str(one) for one in self._closed])
+        reads = (Mount(kind="read", target=path, source=path) for path in self._order.reads)
+        base = replace(base, mounts=(*base.mounts, *reads))
         if self._order.workspace == "none":
-            return world_of(parts, masked=(str(self._workspace),))
+            return mount_plan(base, masked=(str(self._workspace),))
         with closing(SecretIndex(str(self._workspace))) as secrets:
-            return world_of(parts, masked=secrets.find(), guarded=self._guarded())
+            return mount_plan(base, masked=secrets.find(), guarded=self._guarded())
 
     def _guarded(self) -> tuple[str, ...]:
         """Return the paths that are read-only: the whole folder, or only files that make programs run."""

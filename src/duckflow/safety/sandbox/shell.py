@@ -26,7 +26,7 @@ from duckflow.safety.sandbox.shell_view import ShellView
 from duckflow.safety.sandbox.view import bubblewrap
 from duckflow.safety.sandbox.view.confinement import LaunchOrder, Limits, confine, limits_of
 from duckflow.safety.sandbox.view.levels import Sandbox
-from duckflow.safety.sandbox.view.world import World
+from duckflow.safety.sandbox.view.mount_plan import MountPlan
 
 _BACKGROUND_SECONDS = 24 * 3600.0
 _NO_FILES: Mapping[str, bytes] = MappingProxyType({})
@@ -74,7 +74,7 @@ class Shell:
         self._view = ShellView(self.workspace, closed, self._env, self._launcher, programs)
         self._place = copies
         self._folders: CopyFolders | None = None
-        self._held: dict[str, WorkspaceCopy] = {}
+        self._pending: dict[str, WorkspaceCopy] = {}
         self._interrupted: list[str] = []
         self._live: LiveCopy | None = None
         self._numbers = itertools.count(1)
@@ -135,12 +135,12 @@ class Shell:
         return replace(result, changed=await asyncio.to_thread(self._view.changed))
 
     async def _run_on_copy(self, wanted: _WantedCommand) -> CommandResult:
-        world, copy = await self._make_copy(wanted)
+        plan, copy = await self._make_copy(wanted)
         try:
-            result = await self._run(self._launcher.run, self._confine(wanted, world, copy), wanted)
+            result = await self._run(self._launcher.run, self._confine(wanted, plan, copy), wanted)
         except asyncio.CancelledError:
             if not copy.unused:
-                self._held[copy.id] = copy
+                self._pending[copy.id] = copy
                 self._interrupted.append(copy.id)
             raise
         except BaseException:
@@ -152,18 +152,18 @@ class Shell:
         return await self._with_effects(result, copy)
 
     async def _run_and_forget(self, wanted: _WantedCommand, files: Mapping[str, bytes]) -> CommandResult:
-        world, copy = await self._make_copy(wanted, files)
+        plan, copy = await self._make_copy(wanted, files)
         try:
-            return await self._run(self._launcher.run, self._confine(wanted, world, copy), wanted)
+            return await self._run(self._launcher.run, self._confine(wanted, plan, copy), wanted)
         finally:
             await asyncio.shield(asyncio.to_thread(copy.discard))
 
     async def _make_copy(
         self, wanted: _WantedCommand, files: Mapping[str, bytes] = _NO_FILES
-    ) -> tuple[World, WorkspaceCopy]:
+    ) -> tuple[MountPlan, WorkspaceCopy]:
         copies, temporary = await self._copies(), await self._launcher.temporary()
 
-        def make() -> tuple[World, WorkspaceCopy]:
+        def make() -> tuple[MountPlan, WorkspaceCopy]:
             copy = copies.make(str(self.workspace), wanted.command)
             try:
                 copy.put(files)
@@ -182,15 +182,15 @@ class Shell:
 
     async def _confine_beside(self, live: LiveCopy, wanted: _WantedCommand) -> LaunchOrder:
         temporary = await self._launcher.temporary()
-        world = await asyncio.to_thread(self._view.on_copy, temporary, live.copy, wanted.secrets)
-        return self._confine(wanted, world, live.copy, held=True)
+        plan = await asyncio.to_thread(self._view.on_copy, temporary, live.copy, wanted.secrets)
+        return self._confine(wanted, plan, live.copy, held=True)
 
     def _confine(
-        self, wanted: _WantedCommand, world: World, copy: WorkspaceCopy, *, held: bool = False
+        self, wanted: _WantedCommand, plan: MountPlan, copy: WorkspaceCopy, *, held: bool = False
     ) -> LaunchOrder:
         command, sandbox, limits, network = wanted[:4]
         view = copy.mount
-        return confine(command, sandbox, world, limits, self._env, network=network, view=view, held=held)
+        return confine(command, sandbox, plan, limits, self._env, network=network, view=view, held=held)
 
     async def _run(self, run: RunOrder, order: LaunchOrder, wanted: _WantedCommand) -> CommandResult:
         output = CommandOutput(self.settings.max_output_bytes, kept=WHOLE_KEPT)
@@ -221,7 +221,7 @@ class Shell:
         return tuple(path.removeprefix(f"{self.workspace}/") for path in opened)
 
     async def _with_effects(self, result: CommandResult, copy: WorkspaceCopy) -> CommandResult:
-        self._held[copy.id] = copy
+        self._pending[copy.id] = copy
         effects = (await asyncio.to_thread(copy.read)).effects
         if effects != Effects():
             return replace(result, effects=effects, copy_id=copy.id)
@@ -294,22 +294,22 @@ class Shell:
         return self._live
 
     @property
-    def held(self) -> frozenset[str]:
+    def pending_copies(self) -> frozenset[str]:
         """Ids of the copies whose effects have been neither applied nor discarded."""
         live = {self._live.copy.id} if self._live is not None else set[str]()
-        return frozenset(self._held) - live
+        return frozenset(self._pending) - live
 
     async def copy(self, copy_id: str) -> WorkspaceCopy:
         """Return a copy of this session, or one that an earlier session kept.
 
         Raise ToolError if it is gone.
         """
-        if copy_id not in self._held:
+        if copy_id not in self._pending:
             found = await asyncio.to_thread((await self._copies()).find, copy_id)
             if found is None or found.about.workspace != str(self.workspace):
                 raise ToolError("What the command did is no longer kept; run it again.")
-            self._held[copy_id] = found
-        return self._held[copy_id]
+            self._pending[copy_id] = found
+        return self._pending[copy_id]
 
     async def effects(self, copy_id: str) -> Effects:
         """Return the effects of a command.
@@ -345,7 +345,7 @@ class Shell:
             raise
         self._shown.pop(copy_id, None)
         if not taken.left and not live:
-            self._held.pop(copy_id, None)
+            self._pending.pop(copy_id, None)
         return taken
 
     async def discard(self, copy_id: str) -> None:
@@ -355,7 +355,7 @@ class Shell:
         if self._live is not None and self._live.copy is copy:
             await self._live.revert()
             return
-        del self._held[copy_id]
+        del self._pending[copy_id]
         await asyncio.to_thread(copy.discard)
 
     async def keep(self, copy_id: str, effects: Effects) -> None:
@@ -373,8 +373,8 @@ class Shell:
         if self._folders is None:
             if self._place is None:
                 raise ToolError("Commands work on no copy here.")
-            parts = await asyncio.to_thread(self._view.parts, await self._launcher.temporary())
-            self._folders = CopyFolders(self._place, parts.seen_outside)
+            base = await asyncio.to_thread(self._view.base, await self._launcher.temporary())
+            self._folders = CopyFolders(self._place, base.seen_outside)
             await asyncio.to_thread(self._folders.sweep)
         return self._folders
 
@@ -383,7 +383,7 @@ class Shell:
         if self._live is not None:
             live, self._live = self._live, None
             await live.aclose()
-            self._held[live.copy.id] = live.copy
+            self._pending[live.copy.id] = live.copy
         await self._launcher.aclose()
         self._view.close()
         if self._folders is not None:
@@ -391,12 +391,12 @@ class Shell:
 
     def _close_copies(self, folders: CopyFolders) -> None:
         folders.close()
-        for copy in self._held.values():
+        for copy in self._pending.values():
             if copy.about.kept:
                 copy.release()
             else:
                 copy.discard()
-        self._held.clear()
+        self._pending.clear()
 
 
 async def _retried(run: Callable[[], Awaitable[CommandResult]]) -> CommandResult:

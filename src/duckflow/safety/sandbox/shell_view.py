@@ -14,16 +14,16 @@ from duckflow.safety.sandbox.view.git_settings import IGNORED, passed_on
 from duckflow.safety.sandbox.view.landlock_rules import LandlockRules
 from duckflow.safety.sandbox.view.levels import Sandbox
 from duckflow.safety.sandbox.view.masks import Masks, ignore
+from duckflow.safety.sandbox.view.mount_plan import (
+    MASK_KINDS,
+    BaseMounts,
+    Mount,
+    MountPlan,
+    base_mounts,
+    mount_plan,
+)
 from duckflow.safety.sandbox.view.secret_index import SecretIndex
 from duckflow.safety.sandbox.view.visibility import visibility_of
-from duckflow.safety.sandbox.view.world import (
-    MASK_KINDS,
-    World,
-    WorldMount,
-    WorldParts,
-    world_of,
-    world_parts,
-)
 
 _MASKS = "masks"
 """Folder for masks in the temporary folder, outside the view of commands."""
@@ -49,7 +49,7 @@ class ShellView:
         self._closed = tuple(closed)
         self._env = env
         self._launcher = launcher
-        self._known: WorldParts | None = None
+        self._known: BaseMounts | None = None
         self._secrets = SecretIndex(str(workspace))
         self.masks = Masks()
         """Placeholders that commands see instead of secrets."""
@@ -58,23 +58,23 @@ class ShellView:
         self._rules = LandlockRules()
         self._looking = threading.Lock()  # guards the knowledge about the folder, which commands share
 
-    def parts(self, temporary: Path) -> WorldParts:
+    def base(self, temporary: Path) -> BaseMounts:
         """Return the mounts that all commands get."""
         if self._known is None or self._known.temporary != str(temporary):
             closed = [str(path) for path in self._closed]
             seen = {**self._env, "PATH": ":".join((self._env.get("PATH", ""), *map(str, self._programs)))}
-            parts = world_parts(str(self._workspace), str(temporary), seen, closed)
-            self._known = replace(parts, mounts=self._with_masks(parts))
+            base = base_mounts(str(self._workspace), str(temporary), seen, closed)
+            self._known = replace(base, mounts=self._with_masks(base))
             settings = Path(self._known.temporary, "home", ".gitconfig")
             settings.write_text(passed_on(self._known.home, self._env), "utf-8", "surrogateescape")
             self._launcher.expect(self._known.mounts[: self._known.ahead])
         return self._known
 
-    def on_copy(self, temporary: Path, copy: WorkspaceCopy, secrets: Collection[str] = ()) -> World:
-        """Return the world of a command on a copy. `secrets` are the secret files it is granted."""
+    def on_copy(self, temporary: Path, copy: WorkspaceCopy, secrets: Collection[str] = ()) -> MountPlan:
+        """Return the mounts for a command on a copy. `secrets` are the secret files it is granted."""
         with self._looking:
             masks = self._hide(temporary, secrets)
-            return world_of(self.parts(temporary), masks=masks, git_directory=copy.about.git_directory)
+            return mount_plan(self.base(temporary), masks=masks, git_directory=copy.about.git_directory)
 
     def _hide(self, temporary: Path, secrets: Collection[str]) -> Mapping[str, str]:
         """Return the mask for each secret of the workspace, except those that are granted."""
@@ -82,16 +82,16 @@ class ShellView:
         found = {path: noted for path, noted in self._secrets.find().items() if path not in granted}
         masks = self.masks.find(found, temporary / _MASKS)
         if (tuple(found), temporary) != self._ignored:
-            home = self.parts(temporary).temporary
+            home = self.base(temporary).temporary
             ignore(f"{home}/home/{IGNORED}", str(self._workspace), found)
             self._ignored = (tuple(found), temporary)
         return masks
 
-    def _with_masks(self, parts: WorldParts) -> tuple[WorldMount, ...]:
-        hidden = dict.fromkeys(one.target for one in parts.mounts if one.kind in MASK_KINDS)
-        masks = self.masks.find(hidden, Path(parts.temporary, _MASKS))
+    def _with_masks(self, base: BaseMounts) -> tuple[Mount, ...]:
+        hidden = dict.fromkeys(one.target for one in base.mounts if one.kind in MASK_KINDS)
+        masks = self.masks.find(hidden, Path(base.temporary, _MASKS))
         return tuple(
-            replace(one, source=masks[one.target]) if one.target in masks else one for one in parts.mounts
+            replace(one, source=masks[one.target]) if one.target in masks else one for one in base.mounts
         )
 
     def confine(
@@ -109,7 +109,7 @@ class ShellView:
             guarded = self._watch.begin()
             if sandbox.level in ("bubblewrap", "namespaces"):
                 masks = self._hide(temporary, secrets)
-                reach = world_of(self.parts(temporary), masks=masks, guarded=guarded)
+                reach = mount_plan(self.base(temporary), masks=masks, guarded=guarded)
             else:
                 home = Path(self._env.get("HOME") or Path.home())
                 reach = visibility_of(self._workspace, temporary, home, self._closed, guarded)

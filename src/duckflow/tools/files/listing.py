@@ -10,10 +10,10 @@ from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.paths import printable
+from duckflow.safety.uncancelled import run_in_thread
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.searching.globs import file_matcher
 from duckflow.tools.searching.inventory import DEEPEST, Inventory, list_all
-from duckflow.tools.uncancelled import run_in_thread
 
 LINES_SHOWN = 400
 DEPTH = 3

@@ -9,10 +9,10 @@ from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.encoding import NAMES, EncodedText
 from duckflow.safety.files.outside import read_outside
+from duckflow.safety.uncancelled import run_in_thread
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.editing.text_form import has_crlf, plain
 from duckflow.tools.files.suggestions import suggesting
-from duckflow.tools.uncancelled import run_in_thread
 
 LINES_SHOWN = 1000
 LETTERS_SHOWN = 40_000

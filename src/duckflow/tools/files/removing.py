@@ -9,10 +9,10 @@ from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.atomic import LARGEST
 from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.uncancelled import run_in_thread
 from duckflow.tools.catalogue import Proposal, Tool, ToolResult
 from duckflow.tools.editing.differences import difference_of
 from duckflow.tools.files.suggestions import suggesting
-from duckflow.tools.uncancelled import run_in_thread
 
 
 class DeleteFile(Frozen):

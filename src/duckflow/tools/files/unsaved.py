@@ -9,10 +9,10 @@ from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.encoding import EncodedText
 from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.uncancelled import run_in_thread
 from duckflow.tools.catalogue import Proposal, Tool, ToolResult
 from duckflow.tools.editing.text_form import plain
 from duckflow.tools.files.reading import READ_FILE, ReadFile, excerpt_of
-from duckflow.tools.uncancelled import run_in_thread
 
 Unsaved = Callable[[Path], Awaitable[str | None]]
 """Returns the text of a file in an editor, by its real path. None if no editor has it open."""

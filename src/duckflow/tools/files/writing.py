@@ -10,13 +10,13 @@ from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.encoding import EncodedText
 from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.uncancelled import run_in_thread
 from duckflow.tools.arguments import one_to
 from duckflow.tools.catalogue import Proposal, Tool, ToolResult
 from duckflow.tools.editing.differences import count_lines, split_lines, unified
 from duckflow.tools.editing.edits import Edit, apply_edits
 from duckflow.tools.editing.text_form import MARK, plain, shape
 from duckflow.tools.files.suggestions import suggesting
-from duckflow.tools.uncancelled import run_in_thread
 
 MOST_EDITS = 100
 

@@ -10,9 +10,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from duckflow.domain.errors import ToolError
+from duckflow.safety.uncancelled import run_in_thread
 from duckflow.tools.outline.sections import LEVELS, Section, markdown_headings, toml_tables
 from duckflow.tools.searching.ripgrep import run_capped
-from duckflow.tools.uncancelled import run_in_thread
 
 Finder = Callable[[list[str]], Iterator[Section]]
 """Finds the sections in the lines of a text."""

@@ -8,10 +8,10 @@ from duckflow.domain.frozen import Frozen
 from duckflow.domain.text import cut
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.uncancelled import run_in_thread
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.editing.text_form import plain
 from duckflow.tools.files.suggestions import suggesting
-from duckflow.tools.uncancelled import run_in_thread
 
 if TYPE_CHECKING:
     from duckflow.tools.outline.definitions import Definition, FoundDefinitions

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 from duckflow.domain.errors import ToolError
 from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.uncancelled import run_in_thread
 from duckflow.tools.searching import line_matcher
 from duckflow.tools.searching.globs import file_matcher
 from duckflow.tools.searching.inventory import list_all, skip_arguments
 from duckflow.tools.searching.ripgrep import BadPattern, run_capped, run_ripgrep
-from duckflow.tools.uncancelled import run_in_thread
 
 FILE_CAP = 4_000_000
 """Largest file, in bytes, that is searched."""

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from duckflow.safety.files.atomic import is_temporary
 from duckflow.safety.files.listing import SKIPPED, names_skipped
 from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.uncancelled import run_in_thread
 from duckflow.tools.searching.ripgrep import run_ripgrep
-from duckflow.tools.uncancelled import run_in_thread
 
 DEEPEST = 24
 _MOST = 50_000

@@ -9,11 +9,11 @@ from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.protected import STRENGTH
+from duckflow.safety.uncancelled import run_in_thread
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.searching.hits import Hits, Query, ask_ourselves, ask_ripgrep
 from duckflow.tools.searching.ripgrep import BadPattern
 from duckflow.tools.searching.shown_hits import show_hits
-from duckflow.tools.uncancelled import run_in_thread
 
 LONGEST_PATTERN = 1000
 MOST_CONTEXT = 20

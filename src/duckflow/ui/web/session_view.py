@@ -28,7 +28,7 @@ _EDIT = "approval.instead.edit"
 """What the page does not offer: an answer from there is bound to what was shown."""
 _POINTS = 500
 """Of the chart; the oldest go first."""
-RUN = "run-"
+RUN_PREFIX = "run-"
 """What the id of a run of the fleet begins with here."""
 
 

@@ -11,22 +11,22 @@ import signal
 import socket
 from typing import Any
 
-from duckflow.safety.sandbox.child.prepared_process import GO, ChildLines, PreparedWorld, prepare
+from duckflow.safety.sandbox.child.prepared_process import GO, ChildLines, PreparedMounts, prepare
 from duckflow.safety.sandbox.child.process_tree import kill
 from duckflow.safety.sandbox.child.wire import send
 from duckflow.safety.syscalls import die_with_parent
 
-EXPECTED = "world"
+EXPECTED = "mounts"
 """File in the temporary folder with the mounts that every command gets."""
 
 _PATIENCE_S = 10.0
 _WARDENS_TIME_S = 2.0
-_WORLDS = ("namespaces", "bubblewrap")
+_WITH_MOUNTS = ("namespaces", "bubblewrap")
 
 
 def preparation_for(order: dict[str, Any]) -> str:
     """Return the sandbox kind that can be prepared for orders like this, or "none" if nothing can."""
-    return "none" if order["kind"] == "bubblewrap" and not order["world"] else order["kind"]
+    return "none" if order["kind"] == "bubblewrap" and not order["mounts"] else order["kind"]
 
 
 class CommandProcess:
@@ -47,7 +47,7 @@ class CommandProcess:
         expecting: bool = False,
     ) -> None:
         self._kind = kind
-        self._ahead = _expected(temporary) if expecting and kind in _WORLDS else []
+        self._ahead = _expected(temporary) if expecting and kind in _WITH_MOUNTS else []
         self.news, theirs = socket.socketpair()
         self._failed, failing = os.pipe()
         self._info, saying = os.pipe()
@@ -60,8 +60,8 @@ class CommandProcess:
         self.process = os.fork()
         if self.process == 0:
             die_with_parent(parent)
-            world = PreparedWorld(f"{temporary}/root", temporary, self._ahead)
-            prepare(kind, lines, world, own_network=own_network, own_users=users)
+            prepared = PreparedMounts(f"{temporary}/root", temporary, self._ahead)
+            prepare(kind, lines, prepared, own_network=own_network, own_users=users)
         for one in (theirs.detach(), failing, saying):
             os.close(one)
         if kind == "namespaces":
@@ -80,7 +80,7 @@ class CommandProcess:
 
     def fits(self, order: dict[str, Any]) -> bool:
         """Return whether a command with this order can run in the prepared process."""
-        same = order["world"][: len(self._ahead)] == self._ahead
+        same = order["mounts"][: len(self._ahead)] == self._ahead
         return same and self._kind == preparation_for(order) and not order["held"] and not order["network"]
 
     def run(self, order: dict[str, Any], data: bytes, opened: list[int]) -> None:

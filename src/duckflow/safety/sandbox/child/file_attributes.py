@@ -12,7 +12,7 @@ import stat
 import struct
 from collections.abc import Callable, Iterable
 
-from duckflow.safety.descriptors import held
+from duckflow.safety.descriptors import closing_fd
 from duckflow.safety.sandbox.child.notifications import HeldCall, take
 from duckflow.safety.sandbox.child.seccomp import attribute_call
 from duckflow.safety.syscalls import NO_MAGICLINKS, c_call, open_at
@@ -46,7 +46,7 @@ class FileAttributes:
         name, base, path, flags, values = attribute_call(call.number, call.words)
         if name == "own_owner":
             name, flags = "owner", _NO_FOLLOW
-        with held(_open(call, base, path, flags)) as opened:
+        with closing_fd(_open(call, base, path, flags)) as opened:
             found = os.stat(opened)
             call.check()
             where = os.readlink(f"/proc/self/fd/{opened}")
@@ -67,7 +67,7 @@ def _open(call: HeldCall, base: int, address: int, flags: int) -> int:
         return os.open(call.place(base), _LOOK)
     if found := _OF_A_PROCESS.fullmatch(path):
         return os.open(f"/proc/{found[1] or call.process}/fd/{found[2] or found[3]}", _LOOK)
-    with held(_open(call, base, 0, 0) if not path.startswith("/") else os.open("/", _LOOK)) as above:
+    with closing_fd(_open(call, base, 0, 0) if not path.startswith("/") else os.open("/", _LOOK)) as above:
         last = os.O_NOFOLLOW if flags & _NO_FOLLOW else 0
         return open_at(above, path, _LOOK | last, NO_MAGICLINKS)
 

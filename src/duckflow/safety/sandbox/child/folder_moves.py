@@ -14,7 +14,7 @@ import os
 import stat
 from typing import NamedTuple
 
-from duckflow.safety.descriptors import held
+from duckflow.safety.descriptors import closing_fd
 from duckflow.safety.sandbox.child.notifications import HeldCall, take
 from duckflow.safety.sandbox.child.overlay import mount_points
 from duckflow.safety.sandbox.child.seccomp import rename_call
@@ -77,7 +77,7 @@ class FolderMoves:
         above, _, name = path.rpartition("/")
         if name in ("", ".", ".."):
             return None
-        with held(os.open(f"/proc/{process}/root", _LOOK)) as root:
+        with closing_fd(os.open(f"/proc/{process}/root", _LOOK)) as root:
             folder = open_at(root, above or "/", _LOOK, IN_ROOT | NO_MAGICLINKS)
         real = os.readlink(f"/proc/self/fd/{folder}")
         kind = ctypes.create_string_buffer(256)

@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Iterable
 
-from duckflow.safety.descriptors import held
+from duckflow.safety.descriptors import closing_fd
 from duckflow.safety.syscalls import LINUX, syscall
 
 OLDEST = 3
@@ -80,7 +80,7 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
         opened = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return
-    with held(opened) as there:
+    with closing_fd(opened) as there:
         mode = os.fstat(there).st_mode
         if stat.S_ISLNK(mode):
             return

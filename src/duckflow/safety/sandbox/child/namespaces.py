@@ -1,4 +1,4 @@
-"""Sandbox of plain namespaces: the same world as with bubblewrap, made by direct system calls.
+"""Sandbox of plain namespaces: the same mounts as with bubblewrap, made by direct system calls.
 
 Everything is mounted below a new root before the old one is unmounted. Then all capabilities are dropped, and
 the command starts as a child of the first process of a new process namespace: when that process ends, all of
@@ -61,7 +61,7 @@ def separate(*, own_network: bool, own_users: bool, own_rest: bool) -> None:
 
 
 def make_root(root: str, temporary: str) -> None:
-    """Begin a world below `root`, an empty folder, with the contents that every command gets."""
+    """Make the root folder below `root`, an empty folder, with the contents that every command gets."""
     mount("none", "/", flags=RECURSIVE | PRIVATE)
     mount("tmpfs", root, "tmpfs", NO_SET_ID | NO_DEVICES, "size=1m,mode=755")
     _make_devices(root, temporary)
@@ -75,25 +75,25 @@ def mount_processes(root: str) -> None:
     set_read_only(f"{root}/proc", flags=0)
 
 
-def build_world(root: str, temporary: str, world: list[dict[str, Any]]) -> None:
+def make_mounts(root: str, temporary: str, mounts: list[dict[str, Any]]) -> None:
     """Add the mounts that a command sees."""
-    for step in world:
+    for step in mounts:
         _make(step, root, temporary)
 
 
-def close_world(root: str) -> None:
-    """Make the world read-only, so that nothing can be added."""
+def close_root(root: str) -> None:
+    """Make the root read-only, so that nothing can be added."""
     for path in ("/dev", ""):
         set_read_only(f"{root}{path}", flags=0)
 
 
-def count_valid(root: str, temporary: str, world: list[dict[str, Any]]) -> int:
+def count_valid(root: str, temporary: str, mounts: list[dict[str, Any]]) -> int:
     """Return the number of leading steps whose mounts are still correct.
 
     A folder may have been replaced, and a mask is lost if the file it covers was replaced.
     """
-    wrong = (number for number, step in enumerate(world) if not _shows(step, root, temporary))
-    return next(wrong, len(world))
+    wrong = (number for number, step in enumerate(mounts) if not _shows(step, root, temporary))
+    return next(wrong, len(mounts))
 
 
 def _shows(step: dict[str, Any], root: str, temporary: str) -> bool:

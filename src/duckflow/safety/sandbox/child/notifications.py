@@ -7,7 +7,7 @@ import os
 import struct
 from typing import NamedTuple
 
-from duckflow.safety.descriptors import held
+from duckflow.safety.descriptors import closing_fd
 from duckflow.safety.syscalls import HERE
 
 _RECEIVE, _SEND, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
@@ -45,7 +45,7 @@ class HeldCall(NamedTuple):
 
     def read(self, address: int, size: int) -> bytes:
         """Read memory of the calling process."""
-        with held(os.open(f"/proc/{self.process}/mem", os.O_RDONLY | os.O_CLOEXEC)) as opened:
+        with closing_fd(os.open(f"/proc/{self.process}/mem", os.O_RDONLY | os.O_CLOEXEC)) as opened:
             data = os.pread(opened, size, address)
         if len(data) < size:
             raise OSError(errno.EFAULT, "not all of it is there")

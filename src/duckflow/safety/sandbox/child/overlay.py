@@ -13,7 +13,7 @@ import socket
 import struct
 from typing import Any
 
-from duckflow.safety.descriptors import held
+from duckflow.safety.descriptors import closing_fd
 from duckflow.safety.syscalls import c_call
 
 NEW_MOUNTS, NEW_USERS, NEW_NETWORK = 0x00020000, 0x10000000, 0x40000000
@@ -115,5 +115,5 @@ def bring_up_loopback() -> None:
 
 
 def _write(path: str, text: str) -> None:
-    with held(os.open(path, os.O_WRONLY | os.O_CLOEXEC)) as opened:
+    with closing_fd(os.open(path, os.O_WRONLY | os.O_CLOEXEC)) as opened:
         os.write(opened, text.encode())

@@ -16,8 +16,8 @@ from duckflow.safety.sandbox.child.overlay import mount_copy
 from duckflow.safety.sandbox.child.setup import (
     FILTER,
     GATE,
-    HEARD,
     INFO,
+    RESET_SIGNALS,
     confine_by_landlock,
     hand_out,
     hand_out_attributes,
@@ -46,7 +46,7 @@ class ChildLines(NamedTuple):
     gate: int
 
 
-class PreparedWorld(NamedTuple):
+class PreparedMounts(NamedTuple):
     """Mounts below `root` that the command sees."""
 
     root: str
@@ -56,19 +56,19 @@ class PreparedWorld(NamedTuple):
     def begin(self) -> None:
         """Mount the parts that every command gets."""
         namespaces.make_root(self.root, self.temporary)
-        namespaces.build_world(self.root, self.temporary, self.ahead)
+        namespaces.make_mounts(self.root, self.temporary, self.ahead)
 
     def finish(self, order: dict[str, Any]) -> None:
         """Add the copy and the mounts of this command. Prepared mounts that are outdated are made again."""
         if order["view"] is not None:
             mount_copy(order["view"])
         done = namespaces.count_valid(self.root, self.temporary, self.ahead)
-        namespaces.build_world(self.root, self.temporary, order["world"][done:])
-        namespaces.close_world(self.root)
+        namespaces.make_mounts(self.root, self.temporary, order["mounts"][done:])
+        namespaces.close_root(self.root)
 
 
 def prepare(
-    kind: str, lines: ChildLines, world: PreparedWorld, *, own_network: bool, own_users: bool
+    kind: str, lines: ChildLines, prepared: PreparedMounts, *, own_network: bool, own_users: bool
 ) -> NoReturn:
     """Prepare the sandbox and become the command. Never returns; errors are written to `failing`."""
     try:
@@ -80,12 +80,12 @@ def prepare(
         _close_all_but(lines.orders.fileno(), *lines[1:])
         os.setsid()
         if kind == "namespaces":
-            _be_first(lines.orders, world)
+            _be_first(lines.orders, prepared)
         parent = os.getppid()
         if kind == "bubblewrap":
             namespaces.separate(own_network=own_network, own_users=own_users, own_rest=False)
             die_with_parent(parent)  # the kernel resets this when the user changes
-            world.begin()
+            prepared.begin()
             hand_out(lines.orders)
         elif kind == "landlock":
             drop_privileges()
@@ -95,8 +95,8 @@ def prepare(
             outlive_parent()  # the gate shows when the parent ends
             stay_as_warden(_start(order), lines.gate)
         if order["kind"] == "bubblewrap":
-            _pass_on(order, lines, world)
-        for number in HEARD:
+            _pass_on(order, lines, prepared)
+        for number in RESET_SIGNALS:
             signal.signal(number, signal.SIG_DFL)
         os.execve(order["argv"][0], order["argv"], order["env"])  # noqa: S606 - this is its purpose
     except BaseException as exc:  # noqa: BLE001 - nothing may run on in this copy of the process
@@ -122,38 +122,38 @@ def _get_order(orders: socket.socket) -> tuple[dict[str, Any], list[int]]:
         os.dup2(opened[0], number)
     os.close(opened[0])
     limit(order["limits"])
-    if not order["world"]:
+    if not order["mounts"]:
         os.chdir(order["cwd"])
     return order, opened
 
 
 def _start(order: dict[str, Any]) -> int:
-    for number in HEARD:
+    for number in RESET_SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     return os.posix_spawn(order["argv"][0], order["argv"], order["env"], setsid=True)
 
 
-def _be_first(orders: socket.socket, world: PreparedWorld) -> NoReturn:
-    world.begin()
-    namespaces.mount_processes(world.root)
+def _be_first(orders: socket.socket, prepared: PreparedMounts) -> NoReturn:
+    prepared.begin()
+    namespaces.mount_processes(prepared.root)
     never_gain_privileges()
     hand_out(orders)
     if orders.recv(1) != GO:
         os._exit(1)
     namespaces.end_with_parent()
     order, _ = _get_order(orders)
-    world.finish(order)
-    namespaces.move_into(world.root)
+    prepared.finish(order)
+    namespaces.move_into(prepared.root)
     os.chdir(order["cwd"])
     drop_capabilities()
     seccomp.apply(seccomp.assemble(tuple(order["sockets"])))
     namespaces.watch_over(_start(order))
 
 
-def _pass_on(order: dict[str, Any], lines: ChildLines, world: PreparedWorld) -> None:
+def _pass_on(order: dict[str, Any], lines: ChildLines, prepared: PreparedMounts) -> None:
     """Make the mounts that bubblewrap shows, and give it descriptors under the numbers in its arguments."""
-    if order["world"]:
-        world.finish(order)
+    if order["mounts"]:
+        prepared.finish(order)
     elif order["copied"]:
         hand_out(lines.orders)
     program = os.memfd_create("filter", os.MFD_CLOEXEC)

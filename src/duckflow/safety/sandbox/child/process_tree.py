@@ -5,7 +5,7 @@ import signal
 import time
 from contextlib import suppress
 
-from duckflow.safety.descriptors import held
+from duckflow.safety.descriptors import closing_fd
 
 _PATIENCE_S = 60.0
 """Time limit in seconds. Killed processes need processor time to end, which a busy machine gives late."""
@@ -79,6 +79,6 @@ def _children(process: int) -> list[int]:
 
 def read_proc(path: str) -> bytes:
     """Read a file below /proc. Empty if its process has ended."""
-    with suppress(OSError), held(os.open(f"/proc/{path}", os.O_RDONLY | os.O_CLOEXEC)) as opened:
+    with suppress(OSError), closing_fd(os.open(f"/proc/{path}", os.O_RDONLY | os.O_CLOEXEC)) as opened:
         return os.read(opened, 1 << 16)
     return b""

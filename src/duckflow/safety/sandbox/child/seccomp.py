@@ -182,8 +182,8 @@ def supported() -> bool:
 
 
 @lru_cache
-def assemble(sockets: tuple[int, ...], spared: tuple[int, ...] = (), *, apart: bool = True) -> bytes:
-    """Assemble the filter. Only these kinds of `sockets` can be made; the processes `spared` get no signals.
+def assemble(sockets: tuple[int, ...], protected_pids: tuple[int, ...] = (), *, apart: bool = True) -> bytes:
+    """Assemble the filter. Only these `sockets` can be made, and `protected_pids` get no signals.
 
     Unless the command is `apart` in its own namespaces, System V's shared memory and semaphores are those of
     the machine, and other processes can be named: both are refused.
@@ -224,8 +224,8 @@ def assemble(sockets: tuple[int, ...], spared: tuple[int, ...] = (), *, apart: b
     permitted = [line for kind in sockets for line in _if(_EQUAL, kind, _ALLOW)]
     lines += _call(_SOCKET[column], [*permitted, _answer(_refusal(errno.EPERM))])
     lines += _call(_PRLIMIT[column], [*_unless(_EQUAL, 0, _refusal(errno.EPERM))])
-    for numbers in _SIGNALS.values() if spared else ():
-        lines += _call(numbers[column], list(_spare(spared)))
+    for numbers in _SIGNALS.values() if protected_pids else ():
+        lines += _call(numbers[column], list(_protect(protected_pids)))
     return b"".join([*lines, _answer(_ALLOW)])
 
 
@@ -285,8 +285,8 @@ def _describe(program: bytes) -> "tuple[ctypes.Array[ctypes.c_char], ctypes.Arra
     return held, ctypes.create_string_buffer(described, len(described))
 
 
-def _spare(spared: tuple[int, ...]) -> Iterator[bytes]:
-    for process in spared:
+def _protect(protected_pids: tuple[int, ...]) -> Iterator[bytes]:
+    for process in protected_pids:
         for target in (process, -process):
             yield from _if(_EQUAL, target & 0xFFFFFFFF, _refusal(errno.EPERM))
     yield from _if(_EQUAL, -1 & 0xFFFFFFFF, _refusal(errno.EPERM))

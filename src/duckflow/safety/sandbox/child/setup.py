@@ -19,7 +19,7 @@ ATTRIBUTES = b"a"
 """Message that carries the descriptor for attribute calls."""
 
 _MB = 1_000_000
-HEARD = (
+RESET_SIGNALS = (
     signal.SIGPIPE,
     signal.SIGXFSZ,
     signal.SIGINT,
@@ -62,8 +62,8 @@ def confine_by_landlock(order: dict[str, Any], rules: int, supervisor: int) -> b
     landlock.restrict(rules)
     os.close(rules)
     scoped = landlock.version() >= landlock.SIGNALS_SINCE
-    spared = () if scoped else (*order["spared"], supervisor)
-    seccomp.apply(seccomp.assemble(tuple(order["sockets"]), spared, apart=False))
+    protected_pids = () if scoped else (*order["protected_pids"], supervisor)
+    seccomp.apply(seccomp.assemble(tuple(order["sockets"]), protected_pids, apart=False))
     if scoped:
         with contextlib.suppress(PermissionError):
             os.kill(supervisor, 0)
@@ -91,9 +91,9 @@ def limit(limits: dict[str, int]) -> None:
         resource.setrlimit(kind, (most, most))
     if not LINUX:
         return
-    brake = limits["brake"]
+    nproc_limit = limits["nproc_limit"]
     with contextlib.suppress(OSError, ValueError):  # more than the user may have: the existing limit applies
-        resource.setrlimit(resource.RLIMIT_NPROC, (brake, brake))
+        resource.setrlimit(resource.RLIMIT_NPROC, (nproc_limit, nproc_limit))
     with contextlib.suppress(OSError):
         opened = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
         os.write(opened, _FIRST_TO_GO)

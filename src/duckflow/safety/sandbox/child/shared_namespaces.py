@@ -15,14 +15,14 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from duckflow.safety.descriptors import held
+from duckflow.safety.descriptors import closing_fd
 from duckflow.safety.files.confined_open import ConfinedFolder
 from duckflow.safety.files.git_directory import INSIDE
 from duckflow.safety.sandbox.child.overlay import NEW_NETWORK, bring_up_loopback, enter_copy, unshare
 from duckflow.safety.sandbox.child.process_tree import end_process_tree, reap
 from duckflow.safety.syscalls import adopt_orphans, fork_child
 
-RUN, RUN_ON_NETWORK, PUT, REMOVE = b"r", b"n", b"p", b"d"
+RUN_OFFLINE, RUN_ONLINE, PUT, REMOVE = b"r", b"n", b"p", b"d"
 """Requests, as the first byte of a message."""
 
 READY, DONE, FAILED = b"+", b".", b"-"
@@ -52,9 +52,9 @@ def hold(control: socket.socket, order: dict[str, Any], supervise: Supervise) ->
         said, opened, _, _ = socket.recv_fds(control, _LONGEST, _DESCRIPTORS)
         if not said:
             break
-        if said[:1] == RUN:
-            socket.send_fds(apart, [RUN], opened)
-        elif said[:1] == RUN_ON_NETWORK:
+        if said[:1] == RUN_OFFLINE:
+            socket.send_fds(apart, [RUN_OFFLINE], opened)
+        elif said[:1] == RUN_ONLINE:
             _fork_supervisor(opened, supervise, (control, apart))
         else:
             control.sendall(_change(roots, said, opened))
@@ -103,7 +103,7 @@ def _change(roots: list[ConfinedFolder], said: bytes, opened: list[int]) -> byte
     above, _, name = path.removeprefix(INSIDE if outside else "").rpartition("/")
     root = roots[-1 if outside else 0]
     try:
-        with held(root.open_folder(above or ".", create=said[:1] == PUT)) as folder:
+        with closing_fd(root.open_folder(above or ".", create=said[:1] == PUT)) as folder:
             if said[:1] == REMOVE:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(name, dir_fd=folder)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen, replace
-from duckflow.safety.descriptors import held
+from duckflow.safety.descriptors import closing_fd
 from duckflow.safety.files.git_directory import INSIDE, outer_git_directory, split_root
 from duckflow.safety.sandbox.copy.effect_groups import FoundEffects
 from duckflow.safety.sandbox.copy.effect_reader import EffectReader
@@ -81,12 +81,12 @@ class WorkspaceCopy:
         uppers = (self.upper, *(one.upper for one in self.mount.more))
         return here.st_mode == there.st_mode and not any(map(os.listdir, uppers))
 
-    def made(self, path: str) -> str:
+    def upper_path(self, path: str) -> str:
         """Return the location of a path as the command left it."""
         outside, below = split_root(path, self.about.git_directory)
         return os.path.join(self._git_upper if outside else self.upper, below)
 
-    def real(self, path: str) -> str:
+    def lower_path(self, path: str) -> str:
         """Return the real location of a path, outside the copy."""
         outside, below = split_root(path, self.about.git_directory)
         return os.path.join(self.about.git_directory or "" if outside else self.about.workspace, below)
@@ -97,11 +97,11 @@ class WorkspaceCopy:
         Only before a command ran in the copy, because later it may contain links to anywhere.
         """
         for path, data in files.items():
-            place = Path(self.made(path))
+            place = Path(self.upper_path(path))
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(data)
             with suppress(OSError):  # a new file
-                place.chmod(stat.S_IMODE(os.stat(self.real(path)).st_mode))
+                place.chmod(stat.S_IMODE(os.stat(self.lower_path(path)).st_mode))
 
     def read(self) -> FoundEffects:
         """Return the effects of the command, compared with the workspace as it is now. Blocking."""
@@ -119,7 +119,7 @@ class WorkspaceCopy:
 
         None if it does not exist, is too large, or is neither.
         """
-        place = self.made(path)
+        place = self.upper_path(path)
         try:
             status = os.lstat(place)
             if stat.S_ISLNK(status.st_mode):
@@ -135,7 +135,7 @@ class WorkspaceCopy:
     def note_own(self, path: str) -> None:
         """Remember that Duckflow itself changed this path in the folder, so that it is no conflict."""
         with suppress(OSError):
-            self._own[path] = os.lstat(self.real(path)).st_ctime_ns
+            self._own[path] = os.lstat(self.lower_path(path)).st_ctime_ns
 
     def keep(self, approved: Effects | None = None) -> None:
         """Let the copy outlive this process, while its effects wait for an answer or are being applied."""
@@ -312,7 +312,7 @@ def _remove_flat(top: Path) -> None:
 
 def _remove_unused(folder: Path) -> None:
     if (lock := _lock(folder)) is not None:
-        with held(lock):
+        with closing_fd(lock):
             remove_tree(folder)
 
 
@@ -344,5 +344,5 @@ def _write_about(folder: Path, about: AboutCopy) -> None:
         file.flush()
         os.fsync(file.fileno())
     temporary.rename(folder / _ABOUT)
-    with held(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as opened:
+    with closing_fd(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as opened:
         os.fsync(opened)

@@ -5,14 +5,14 @@ import os
 import stat
 from contextlib import suppress
 
-from duckflow.safety.descriptors import READ, held
+from duckflow.safety.descriptors import READ, closing_fd
 
 _BLOCK = 1 << 20
 
 
 def file_digest(path: str) -> str | None:
     """Return the SHA-256 of a regular file, None if it can't be read."""
-    with suppress(OSError), held(_open(path)) as opened:
+    with suppress(OSError), closing_fd(_open(path)) as opened:
         if stat.S_ISREG(os.fstat(opened).st_mode):
             digest = hashlib.sha256()
             while block := os.read(opened, _BLOCK):

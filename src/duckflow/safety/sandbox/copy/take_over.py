@@ -78,7 +78,7 @@ def _open_closed(copy: WorkspaceCopy, wanted: Iterable[Effect]) -> None:
     closed = [one.path for one in wanted if one.type == "folder" and _is_closed(one)]
     for path in sorted(closed):
         with suppress(OSError):
-            os.chmod(copy.made(path), stat.S_IRWXU)
+            os.chmod(copy.upper_path(path), stat.S_IRWXU)
 
 
 def _is_closed(folder: Effect) -> bool:

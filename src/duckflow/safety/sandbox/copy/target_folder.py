@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from duckflow.domain.files.effects import Effect
 from duckflow.domain.frozen import Frozen
-from duckflow.safety.descriptors import READ, held
+from duckflow.safety.descriptors import READ, closing_fd
 from duckflow.safety.files.atomic import LARGEST, temporary_name
 from duckflow.safety.files.confined_open import ConfinedFolder, rename_to_new
 from duckflow.safety.files.git_directory import split_root
@@ -101,7 +101,7 @@ class TargetFolder:
         """Give files with unchanged content the time that the command set, because make compares times."""
         for path in paths:
             with suppress(OSError):
-                status = os.lstat(self._copy.made(path))
+                status = os.lstat(self._copy.upper_path(path))
                 folder, name = self._place(path)
                 times = (status.st_atime_ns, status.st_mtime_ns)
                 os.utime(name, ns=times, dir_fd=folder, follow_symlinks=False)
@@ -162,7 +162,7 @@ class TargetFolder:
         if self._live or not files:
             return
         for effect in files:
-            path = self._copy.made(effect.path)
+            path = self._copy.upper_path(effect.path)
             with suppress(OSError):
                 for name in os.listxattr(path, follow_symlinks=False):
                     if name.startswith(OVERLAY_ATTRIBUTES) or self._gives_rights(name, path, effect.path):
@@ -181,7 +181,7 @@ class TargetFolder:
             return False
         value = os.getxattr(made, name, follow_symlinks=False)
         with suppress(OSError):
-            return os.getxattr(self._copy.real(path), name, follow_symlinks=False) != value
+            return os.getxattr(self._copy.lower_path(path), name, follow_symlinks=False) != value
         return True
 
     def _change(self, effect: Effect) -> None:
@@ -207,7 +207,7 @@ class TargetFolder:
             self._put_file(effect, folder, name)
 
     def _put_file(self, effect: Effect, folder: int, name: str) -> None:
-        source = self._copy.made(effect.path)
+        source = self._copy.upper_path(effect.path)
         if file_digest(source) != effect.after:
             said = "still being written" if self._live else "the copy is not what was approved"
             raise OSError(errno.ESTALE, said)
@@ -275,7 +275,7 @@ class TargetFolder:
 
 def _set_mode(folder: int, name: str, mode: int) -> None:
     """Set permission bits, but never through a link that another process put there."""
-    with held(os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)) as opened:
+    with closing_fd(os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)) as opened:
         if stat.S_ISLNK(os.fstat(opened).st_mode):
             raise ChangedInFolder
         os.chmod(f"/proc/self/fd/{opened}", mode)
@@ -297,7 +297,7 @@ def _copy_file(source: str, target: tuple[int, str], effect: Effect) -> None:
 
 
 def _sync_all(path: str) -> None:
-    with held(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as opened:
+    with closing_fd(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as opened:
         _sync_descriptor(opened)
 
 

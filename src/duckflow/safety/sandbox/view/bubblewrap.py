@@ -1,9 +1,9 @@
-"""Arguments for bubblewrap, which creates a small world for one command."""
+"""Arguments for bubblewrap, which makes namespaces and mounts for one command."""
 
 from collections.abc import Collection, Iterator
 
 from duckflow.safety.sandbox.child.setup import FILTER, GATE, INFO
-from duckflow.safety.sandbox.view.world import World, WorldMount, WorldParts
+from duckflow.safety.sandbox.view.mount_plan import BaseMounts, Mount, MountPlan
 
 FEATURES = ("--disable-userns", "--size")
 """Options that the oldest supported bubblewrap lacks."""
@@ -17,24 +17,24 @@ _SMALL = "65536"
 
 
 def arguments(
-    program: str, world: World, features: Collection[str], *, network: bool, ready: bool
+    program: str, plan: MountPlan, features: Collection[str], *, network: bool, ready: bool
 ) -> list[str]:
     """Return the bubblewrap command with all its arguments, up to the command itself.
 
     With `ready`, the mounts and the network already exist. This saves time, because bubblewrap checks all
     mounts for each one it adds.
     """
-    parts = world.parts
+    base = plan.base
     return [
         program,
         *_APART,
         *(("--share-net",) if network or ready else ()),
         *(("--unshare-user", "--disable-userns") if "--disable-userns" in features else ()),
-        *(("--dev-bind", f"{parts.temporary}/root", "/") if ready else ("--dev", "/dev")),
+        *(("--dev-bind", f"{base.temporary}/root", "/") if ready else ("--dev", "/dev")),
         # Read-only, because root could set kernel settings below /proc/sys without any capability.
         *("--proc", "/proc", "--remount-ro", "/proc"),
-        *(() if ready else _mounts(world, features)),
-        *("--chdir", parts.workspace),
+        *(() if ready else _mounts(plan, features)),
+        *("--chdir", base.workspace),
         *_TOLD,
         "--",
     ]
@@ -45,15 +45,15 @@ def lost_a_mask(said: str) -> bool:
     return _NOTHING_TO_MASK in said
 
 
-def _mounts(world: World, features: Collection[str]) -> Iterator[str]:
-    parts = world.parts
-    yield from ("--bind", f"{parts.temporary}/shm", "/dev/shm", "--remount-ro", "/dev")  # noqa: S108 - in the sandbox
-    for mount in world.mounts:
-        yield from _words(mount, parts, features)
+def _mounts(plan: MountPlan, features: Collection[str]) -> Iterator[str]:
+    base = plan.base
+    yield from ("--bind", f"{base.temporary}/shm", "/dev/shm", "--remount-ro", "/dev")  # noqa: S108 - in the sandbox
+    for mount in plan.mounts:
+        yield from _words(mount, base, features)
     yield from ("--remount-ro", "/")
 
 
-def _words(mount: WorldMount, parts: WorldParts, features: Collection[str]) -> Iterator[str]:
+def _words(mount: Mount, base: BaseMounts, features: Collection[str]) -> Iterator[str]:
     match mount.kind:
         case "read":
             yield from ("--ro-bind-try", mount.source, mount.target)
@@ -62,7 +62,7 @@ def _words(mount: WorldMount, parts: WorldParts, features: Collection[str]) -> I
         case "link":
             yield from ("--symlink", mount.source, mount.target)
         case "empty_file":
-            yield from ("--ro-bind", mount.source or f"{parts.temporary}/empty", mount.target)
+            yield from ("--ro-bind", mount.source or f"{base.temporary}/empty", mount.target)
         case "empty_folder" if mount.source:
             yield from ("--ro-bind", mount.source, mount.target)
         case "empty_folder":

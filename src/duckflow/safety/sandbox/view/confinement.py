@@ -14,8 +14,8 @@ from duckflow.safety.sandbox.view import bubblewrap
 from duckflow.safety.sandbox.view.environment import command_environment
 from duckflow.safety.sandbox.view.landlock_rules import LandlockRules
 from duckflow.safety.sandbox.view.levels import Level, Sandbox
+from duckflow.safety.sandbox.view.mount_plan import Mount, MountPlan
 from duckflow.safety.sandbox.view.visibility import Visibility
-from duckflow.safety.sandbox.view.world import World, WorldMount
 
 _SHELLS = ("/bin/bash", "/usr/bin/bash", "/run/current-system/sw/bin/bash", "/bin/sh")
 _ROOM_FOR_THREADS = 4_000
@@ -32,7 +32,7 @@ class Limits(Frozen):
     memory_mb: int
     file_mb: int
     disk_mb: int
-    brake: int
+    nproc_limit: int
     """Number of the user's threads at which the kernel refuses more, far above `processes`."""
 
 
@@ -58,7 +58,7 @@ class LaunchOrder(Frozen):
     rules: int | None = Field(default=None, exclude=True)
     """Descriptor of Landlock's rules, which is closed when it is sent."""
     sockets: tuple[int, ...] = ()
-    spared: tuple[int, ...] = ()
+    protected_pids: tuple[int, ...] = ()
     network: bool = False
     """True if the command has the network of the process that starts it."""
     held: bool = False
@@ -67,7 +67,7 @@ class LaunchOrder(Frozen):
     temporary: str = ""
     copied: tuple[str, ...] = ()
     """Folders of which the command sees a copy."""
-    world: tuple[WorldMount, ...] = ()
+    mounts: tuple[Mount, ...] = ()
     view: CopyMount | None = None
 
 
@@ -79,14 +79,14 @@ def limits_of(settings: ShellSettings, seconds: float) -> Limits:
         memory_mb=settings.memory_mb,
         file_mb=settings.file_mb,
         disk_mb=settings.disk_mb,
-        brake=_threads_now() + settings.max_processes + _ROOM_FOR_THREADS,
+        nproc_limit=_threads_now() + settings.max_processes + _ROOM_FOR_THREADS,
     )
 
 
 def confine(
     command: str,
     sandbox: Sandbox,
-    reach: World | Visibility,
+    reach: MountPlan | Visibility,
     limits: Limits,
     user: Mapping[str, str],
     *,
@@ -95,29 +95,29 @@ def confine(
     held: bool = False,
     rules: LandlockRules | None = None,
 ) -> LaunchOrder:
-    """Return the order to run a command in this sandbox, in its own world or on the machine as it is.
+    """Return the order to run a command in this sandbox, in its own namespaces or on the machine as it is.
 
     With `held`, the command shares view and loopback with other commands, so it creates neither. `rules`
     keeps Landlock's rules between commands, if given.
     """
     shell = (_shell(), "-c", command)
-    if isinstance(reach, World):
-        home = any(mount.target == reach.parts.home for mount in reach.parts.mounts)
+    if isinstance(reach, MountPlan):
+        home = any(mount.target == reach.base.home for mount in reach.base.mounts)
         upper = (view.upper, *(one.upper for one in view.more)) if view else ()
         order = LaunchOrder(
             kind=sandbox.level,
             argv=shell,
             env=command_environment(user, "/tmp", network=network, own_home=home),  # noqa: S108 - in the sandbox
-            cwd=reach.parts.workspace,
+            cwd=reach.base.workspace,
             limits=limits,
             # The machine's network also exposes the abstract sockets of its services.
             sockets=seccomp.ON_THE_NETWORK if network else seccomp.IN_A_NAMESPACE,
             network=network or held,
             held=held,
-            disk=(*upper, *(f"{reach.parts.temporary}/{one}" for one in OWN_FOLDERS)),
+            disk=(*upper, *(f"{reach.base.temporary}/{one}" for one in OWN_FOLDERS)),
             copied=(view.lower, *(one.lower for one in view.more)) if view else (),
-            temporary=reach.parts.temporary,
-            world=reach.mounts,
+            temporary=reach.base.temporary,
+            mounts=reach.mounts,
             view=None if held else view,
         )
         if sandbox.level == "namespaces":
@@ -126,7 +126,7 @@ def confine(
         argv = bubblewrap.arguments(
             sandbox.program, reach, sandbox.features, network=network or held, ready=ready
         )
-        return replace(order, argv=(*argv, *shell), world=order.world if ready else ())
+        return replace(order, argv=(*argv, *shell), mounts=order.mounts if ready else ())
     order = LaunchOrder(
         kind="none" if sandbox.level == "external" else sandbox.level,
         argv=shell,
@@ -143,7 +143,7 @@ def confine(
         writable=made.writable,
         rules=made.descriptor,
         sockets=seccomp.ON_THE_NETWORK if network else (),
-        spared=(os.getpid(),),
+        protected_pids=(os.getpid(),),
     )
 
 

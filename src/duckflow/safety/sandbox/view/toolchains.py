@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
-from duckflow.safety.descriptors import held
+from duckflow.safety.descriptors import closing_fd
 from duckflow.safety.paths import is_inside, outermost
 
 POINTERS = (
@@ -128,7 +128,7 @@ def _is_toolchain(folder: str) -> bool:
 def _interpreter(path: str) -> str | None:
     """Return the interpreter that a script names, unless it belongs to the system."""
     start = b""
-    with suppress(OSError), held(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)) as opened:
+    with suppress(OSError), closing_fd(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)) as opened:
         start = os.read(opened, _SHEBANG)
     if not start.startswith(b"#!/"):
         return None

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from duckflow.domain.patterns import lazy_regex
-from duckflow.safety.descriptors import READ, held
+from duckflow.safety.descriptors import READ, closing_fd
 from duckflow.safety.sandbox.view.git_settings import tracked_entries
 
 MOST_BYTES = 1_000_000
@@ -93,7 +93,7 @@ def _entries(root: str, said: str) -> Entries:
 
 def _ids(path: str) -> Iterator[str]:
     """Yield git's hashes for the content of a file, with its own line ends and with normalized ones."""
-    with suppress(OSError), held(os.open(path, READ)) as opened:
+    with suppress(OSError), closing_fd(os.open(path, READ)) as opened:
         status = os.fstat(opened)
         if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
             return
@@ -117,7 +117,7 @@ def _repository_of(path: str) -> str | None:
 def _git_directory(root: str) -> str:
     """Return the git directory, which for a worktree or submodule is elsewhere."""
     path = f"{root}/.git"
-    with suppress(OSError), held(os.open(path, READ)) as opened:
+    with suppress(OSError), closing_fd(os.open(path, READ)) as opened:
         if stat.S_ISREG(os.fstat(opened).st_mode) and (said := _GITDIR.match(os.read(opened, 4_096))):
             return os.path.join(root, os.fsdecode(said[1].strip()))
     return path

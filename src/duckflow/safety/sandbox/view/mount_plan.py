@@ -1,4 +1,4 @@
-"""World of a command, as a list of mounts: an allow-list, not a list of names to hide (G7).
+"""MountPlan of a command, as a list of mounts: an allow-list, not a list of names to hide (G7).
 
 It contains the system's folders and the user's tool chains, read-only; the workspace; and a /tmp and a home
 for the session. Nothing else on the machine is visible.
@@ -37,8 +37,8 @@ _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - separate for each session
 _OF_OTHERS = 0o004
 
 
-class WorldMount(Frozen):
-    """Step of building a world. `source` is the path to mount, or a link's target.
+class Mount(Frozen):
+    """One mount of a plan. `source` is the path to mount, or a link's target.
 
     Without a source, an empty file or folder is a shared one.
     """
@@ -48,15 +48,15 @@ class WorldMount(Frozen):
     source: str = ""
 
 
-class WorldParts(Frozen):
-    """Parts of a world that are the same for all commands of a session."""
+class BaseMounts(Frozen):
+    """Mounts that are the same for all commands of a session."""
 
     workspace: str
     temporary: str
     """Folder with the session's own folders: `own` is its /tmp, `home` its home, `shm` its /dev/shm."""
     home: str
     toolchains: tuple[str, ...]
-    mounts: tuple[WorldMount, ...]
+    mounts: tuple[Mount, ...]
     """All mounts except those that may differ between commands."""
     ahead: int = 0
     """Number of leading mounts that do not involve the workspace and can be prepared in advance."""
@@ -67,16 +67,16 @@ class WorldParts(Frozen):
         return (*SYSTEM_FOLDERS, *self.toolchains)
 
 
-class World(Frozen):
-    """World of one command: its mounts, in order."""
+class MountPlan(Frozen):
+    """MountPlan of one command: its mounts, in order."""
 
-    parts: WorldParts
-    mounts: tuple[WorldMount, ...]
+    base: BaseMounts
+    mounts: tuple[Mount, ...]
 
 
-def world_parts(
+def base_mounts(
     workspace: str, temporary: str, environment: Mapping[str, str], closed: Iterable[str]
-) -> WorldParts:
+) -> BaseMounts:
     """Examine the machine, once per session. `closed` are Duckflow's own folders."""
     home = os.path.realpath(environment.get("HOME") or Path.home())
     system = tuple(path for path in SYSTEM_FOLDERS if os.path.exists(path))
@@ -91,8 +91,8 @@ def world_parts(
         *_shown(temporary, home, toolchains),
         *(_mask(path) for path in hidden if path not in within),
     )
-    own = WorldMount(kind="write", target=workspace, source=workspace)
-    return WorldParts(
+    own = Mount(kind="write", target=workspace, source=workspace)
+    return BaseMounts(
         workspace=workspace,
         temporary=temporary,
         home=home,
@@ -102,45 +102,45 @@ def world_parts(
     )
 
 
-def world_of(
-    parts: WorldParts,
+def mount_plan(
+    base: BaseMounts,
     *,
     masked: Iterable[str] = (),
     masks: Mapping[str, str] = MappingProxyType({}),
     guarded: Iterable[str] = (),
     git_directory: str | None = None,
-) -> World:
-    """Return the world of one command.
+) -> MountPlan:
+    """Return the mounts for one command.
 
     `masked` are workspace paths that it sees empty, `masks` maps paths to what it sees instead, and `guarded`
     are paths that it can only read. `git_directory` is the one behind the `.git` file, of which there is a
     copy, too.
     """
     guards = tuple(guarded)
-    writable = (*((git_directory,) if git_directory else ()), *_holders(guards, parts.workspace))
-    held = [WorldMount(kind="write", target=path, source=path) for path in writable]
-    held += [WorldMount(kind="read", target=path, source=path) for path in guards]
-    covered = (*map(_mask, (*_doors(parts), *masked)), *(_mask(*one) for one in masks.items()))
-    return World(parts=parts, mounts=(*parts.mounts, *held, *covered))
+    writable = (*((git_directory,) if git_directory else ()), *_holders(guards, base.workspace))
+    held = [Mount(kind="write", target=path, source=path) for path in writable]
+    held += [Mount(kind="read", target=path, source=path) for path in guards]
+    covered = (*map(_mask, (*_doors(base), *masked)), *(_mask(*one) for one in masks.items()))
+    return MountPlan(base=base, mounts=(*base.mounts, *held, *covered))
 
 
-def _shown(temporary: str, home: str, toolchains: Iterable[str]) -> Iterator[WorldMount]:
+def _shown(temporary: str, home: str, toolchains: Iterable[str]) -> Iterator[Mount]:
     for path in SYSTEM_FOLDERS:
         if os.path.islink(path):
-            yield WorldMount(kind="link", target=path, source=os.readlink(path))
+            yield Mount(kind="link", target=path, source=os.readlink(path))
         elif os.path.exists(path):
-            yield WorldMount(kind="read", target=path, source=path)
+            yield Mount(kind="read", target=path, source=path)
     for path in _TEMPORARY:
-        yield WorldMount(kind="write", target=path, source=f"{temporary}/own")
+        yield Mount(kind="write", target=path, source=f"{temporary}/own")
     if home.count("/") > 1 or home == "/root":
-        yield WorldMount(kind="write", target=home, source=f"{temporary}/home")
+        yield Mount(kind="write", target=home, source=f"{temporary}/home")
     for path in toolchains:
-        yield WorldMount(kind="read", target=path, source=path)
+        yield Mount(kind="read", target=path, source=path)
 
 
-def _mask(path: str, instead: str = "") -> WorldMount:
+def _mask(path: str, instead: str = "") -> Mount:
     kind = "empty_folder" if os.path.isdir(path) else "empty_file"
-    return WorldMount(kind=kind, target=path, source=instead)
+    return Mount(kind=kind, target=path, source=instead)
 
 
 def _holders(guarded: Iterable[str], workspace: str) -> list[str]:
@@ -167,7 +167,7 @@ def _only_for_root() -> Iterator[str]:
                     waiting.append(entry.path)
 
 
-def _doors(parts: WorldParts) -> Iterator[str]:
+def _doors(base: BaseMounts) -> Iterator[str]:
     """Yield visible sockets that services of this machine listen at, because connecting needs no writing."""
     try:
         lines = Path("/proc/net/unix").read_text("utf-8", "replace").splitlines()[1:]
@@ -175,8 +175,6 @@ def _doors(parts: WorldParts) -> Iterator[str]:
         return
     named = {words[7] for line in lines if len(words := line.split(maxsplit=7)) == 8 and words[7][0] == "/"}
     for path in sorted(named):
-        seen = any(
-            is_inside(path, folder) for folder in (*SYSTEM_FOLDERS, *parts.toolchains, parts.workspace)
-        )
+        seen = any(is_inside(path, folder) for folder in (*SYSTEM_FOLDERS, *base.toolchains, base.workspace))
         if seen and Path(path).is_socket():
             yield path
