@@ -11,17 +11,14 @@ from duckflow.api import find_session
 from duckflow.app.places import open_log
 from duckflow.cli.web.fleet_sessions import FleetSessions
 from duckflow.cli.web.local_sessions import LocalSessions
-from duckflow.domain.commands import AnswerShown, CancelWork, ChooseShown, hash_of
+from duckflow.domain.commands import AnswerShown, CancelWork, SayMessage, hash_of
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ApprovalRequested, RequestFinished, SessionStarted, UserMessage
 from duckflow.domain.questions.approval import AnswerApproval, Approval
-from duckflow.domain.questions.consultation import ChooseWay, Consultation
-from duckflow.domain.state import AgentState
 from duckflow.fleet.fleet import open_fleet
-from duckflow.fleet.questions import question_key, words_of
+from duckflow.fleet.questions import question_key
 from duckflow.fleet.runs import RunOptions
-from duckflow.i18n.answers import read_answer, read_choice
 from fakes.engine import write_script
 from fakes.repository import make_repository
 from fakes.rows import Failures
@@ -43,8 +40,9 @@ def waiting_runs(folder: Path) -> tuple[str, str]:
     with open_fleet() as fleet:
         asking, talking = fleet.submit(folder, f"Write it {EVIL}", RunOptions(), 2)
         for run, asked in ((asking, True), (talking, False)):
-            mine = fleet.runs.take(run, 1, "here")
+            mine = fleet.runs.take("here", lease_s=60)
             assert mine is not None
+            assert mine.id == run
             outcome = "awaiting_approval" if asked else "pending_user"
             said = UserMessage(request_id="r_1", text="Write it")
             ended = RequestFinished(request_id="r_1", outcome=outcome, exit_code=3)
@@ -121,39 +119,9 @@ def test_M8_the_fleet_is_watched_answered_cancelled_and_retried_on_the_page(fold
             for run in (asking, talking)
         }
         queued = fleet.runs.find(new.removeprefix("run-"))
-    assert answers == {asking: "yes", talking: "Take the second one"}
+    allowed = AnswerShown(shown=hash_of(ASKED), answer=AnswerApproval(yes=True))
+    assert answers == {asking: allowed, talking: SayMessage(text="Take the second one")}
     assert (queued.request, queued.options.mode, queued.state) == ("And this", "edits", "queued")
-
-
-def test_M8_an_answer_of_the_page_is_read_as_exactly_that_answer():
-    way = Consultation(consultation_id="c1", kind="oracle", situation="s", choices=("instruct", "rest"))
-    answers = [AnswerApproval(yes=True), AnswerApproval(yes=True, always=True), AnswerApproval(yes=False)]
-    reasons = (
-        "problem, I think",
-        "not into a.py",
-        "use python 3",
-        "このファイルには書かないで",
-        "yes",
-        "e: x",
-    )
-    answers += [AnswerApproval(yes=False, reason=reason) for reason in reasons]
-    ways = [
-        ChooseWay(choice="rest"),
-        ChooseWay(choice="instruct", text="2 of them"),
-        ChooseWay(text="rather so"),
-    ]
-    failures = Failures()
-    for answer in answers:
-        with failures.of(repr(answer)):
-            said = words_of(AnswerShown(shown="", answer=answer), AgentState(approval=ASKED))
-            assert read_answer(said) == answer
-    for chosen in ways:
-        with failures.of(repr(chosen)):
-            said = words_of(ChooseShown(shown="", way=chosen), AgentState(consultation=way))
-            assert read_choice(said, way) == chosen
-    number = words_of(ChooseShown(shown="", way=ChooseWay(text="2 of them")), AgentState(consultation=way))
-    assert read_choice(number, way) == ChooseWay(text="→ 2 of them"), "words, not the second choice"
-    failures.report()
 
 
 def test_M8_a_fleet_that_cannot_be_had_is_told_or_not_there(monkeypatch: pytest.MonkeyPatch):

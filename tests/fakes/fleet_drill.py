@@ -26,9 +26,8 @@ from duckflow.domain.events import (
 )
 from duckflow.fleet.database import events
 from duckflow.fleet.fleet import Fleet, open_fleet
-from duckflow.fleet.live_runs import LOST
 from duckflow.fleet.runs import OVER, FleetRun, RunOptions
-from duckflow.fleet.worker import run_worker
+from duckflow.fleet.worker import LOST, run_worker
 from fakes.engine import decision, write_script
 from fakes.repository import make_repository
 
@@ -135,13 +134,8 @@ class Drill:
             self._workers.append(one)
 
     def _at_work(self, fleet: Fleet) -> list[Any]:
-        """Workers that have a run in hand."""
-        database = fleet.runs.database
-        table = "workflow_status" if database.sqlite else "dbos.workflow_status"
-        query = sa.text(f"SELECT DISTINCT executor_id FROM {table} WHERE status = 'PENDING'")
-        with database.begin() as connection:
-            pids = {int(one.rsplit("-", 2)[1]) for one in connection.scalars(query) if one}
-        return [one for one in self._workers if one.pid in pids]
+        """Return the workers if a run is being worked on."""
+        return self._workers if any(run.state == "working" for run in fleet.runs.listed()) else []
 
     def _events(self, fleet: Fleet) -> int:
         with fleet.runs.database.begin() as connection:

@@ -1,4 +1,4 @@
-"""What workers do with runs, in this process and without a queue; one worker after another."""
+"""The work on runs, in this process; one worker after another."""
 
 import asyncio
 import contextlib
@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
-from duckflow.config.places import config_dir
+from duckflow.config.places import checkouts_dir, config_dir
 from duckflow.domain.events import ActionFinished, ConsultationRequested, Event, Recovered, RequestFinished
-from duckflow.fleet.checkout import Checkout
+from duckflow.fleet.checkout import remove_checkout
+from duckflow.fleet.database import runs
 from duckflow.fleet.fleet import Fleet, open_fleet
-from duckflow.fleet.live_runs import LiveRuns
+from duckflow.fleet.live_run import LiveRun
 from duckflow.fleet.runs import OVER, FleetRun, LostRun, RunOptions, Runs
+from duckflow.fleet.worker import FleetWorker
 from fakes.engine import action, decision, write_script
 from fakes.fleet_drill import Count, answer_to, check_commands
 from fakes.repository import git, make_repository
@@ -39,30 +42,34 @@ def submit(fleet: Fleet, folder: Path, *answers: str, **options: Any) -> str:
     return run
 
 
-def live_runs(fleet: Fleet, machine: str = "here") -> LiveRuns:
+def worker(fleet: Fleet, machine: str = "here") -> FleetWorker:
     def lost() -> None:
         raise AssertionError("lost")
 
-    return LiveRuns(fleet.runs, machine, lost)
+    return FleetWorker(fleet.runs, machine=machine, on_lost=lost)
 
 
-async def work(runs: LiveRuns, fleet: Fleet, run: str, steps: int = 100) -> str:
-    """How the run stands after so many steps."""
-    leg = fleet.runs.find(run).leg
-    for _ in range(steps):
-        if (await runs.advance(run, leg))["state"] != "working":
-            break
+async def work(one: FleetWorker, fleet: Fleet, run: str) -> str:
+    """The run's state after a worker has worked on it."""
+    task = await one.take()
+    assert task is not None
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
     return fleet.runs.find(run).state
 
 
-async def abandon(runs: LiveRuns) -> None:
-    """As if the process were killed: nothing of what it had in hand writes any more."""
-    for live in list(runs.live.values()):
-        live.host.app.lock.release()
+async def abandon(fleet: Fleet, one: FleetWorker) -> None:
+    """As if the process were killed: nothing that it works on writes any more; the lease is over."""
+    for live, task in [*one._held.values()]:
         live.run = live.run.model_copy(update={"epoch": -1})
-        live.host.app.log._run = live.run
-        with contextlib.suppress(Exception):
-            await live.close()
+        with fleet.runs.database.begin() as connection:
+            connection.execute(sa.update(runs).where(runs.c.id == live.run.id).values(updated=0))
+        if hasattr(live, "_host"):
+            live._host.app.lock.release()
+            live._host.app.log._run = live.run
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError, AssertionError):
+            await task
 
 
 async def test_a_killed_command_is_asked_about_and_never_run_again(
@@ -72,27 +79,24 @@ async def test_a_killed_command_is_asked_about_and_never_run_again(
     ledger = tmp_path / "ledger"
     first, second = f"echo one >> {ledger}; sleep 60", f"echo two >> {ledger}"
     run = submit(fleet, folder, decision("", shell(first)), decision("", shell(second)), decision("Done."))
-    runs = live_runs(fleet)
-    assert await work(runs, fleet, run) == "waiting"
+    killed = worker(fleet)
+    assert await work(killed, fleet, run) == "waiting"
     fleet.answer(run, "yes")
-    step = asyncio.ensure_future(work(runs, fleet, run))
+    await killed.take()
     while not ledger.exists() or not ledger.read_text():
         await asyncio.sleep(0.05)
-    await abandon(runs)
-    step.cancel()
-    with contextlib.suppress(asyncio.CancelledError, AssertionError):
-        await step
+    await abandon(fleet, killed)
 
-    assert await work(live_runs(fleet), fleet, run) == "waiting"
+    assert await work(worker(fleet), fleet, run) == "waiting"
     events = [one.event for one in fleet.runs.events(run)]
     (ended,) = (one for one in events if isinstance(one, ActionFinished))
     (asked,) = (one for one in events if isinstance(one, ConsultationRequested))
     assert (ended.outcome, asked.kind) == ("unknown", "unknown")
     assert "echo one" in str(asked.consultation.findings[0].values)
     fleet.answer(run, "go_on")
-    assert await work(live_runs(fleet), fleet, run) == "waiting"
+    assert await work(worker(fleet), fleet, run) == "waiting"
     fleet.answer(run, "yes")
-    assert await work(live_runs(fleet), fleet, run) == "done"
+    assert await work(worker(fleet), fleet, run) == "done"
     assert ledger.read_text() == "one\ntwo\n"
 
 
@@ -121,7 +125,7 @@ async def test_what_was_approved_runs_or_is_asked_about_wherever_it_is_cut_off(
         while (state := fleet.runs.find(run).state) not in OVER:
             if state == "waiting":
                 fleet.answer(run, answer_to(fleet, fleet.runs.find(run)))
-            await work(LiveRuns(fleet.runs, "here", lambda: None), fleet, run)
+            await work(FleetWorker(fleet.runs, machine="here", lease_s=0, on_lost=lambda: None), fleet, run)
         check_commands(count, fleet.runs.events(run), Counter(ledger.read_text().split()))
         assert (count.wrong, count.approved, state) == ([], 1, "done"), f"cut off before {cuts}"
         assert cut, "it was cut off"
@@ -133,13 +137,31 @@ async def test_a_run_goes_on_at_every_step_on_another_machine(
     """M8: killed between any two steps and taken up elsewhere, it comes to the same end."""
     writes = [decision("", action("write_file", path=f"{name}.txt", content=name)) for name in "ab"]
     run = submit(fleet, folder, *writes, *[decision("Done.")] * 20, mode="edits")
+    pause, steps = LiveRun.pause, 0
+    reached = asyncio.Event()
+
+    async def stop_there(self: LiveRun) -> None:
+        nonlocal steps
+        await pause(self)
+        steps -= 1
+        if steps < 0:
+            reached.set()
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(LiveRun, "pause", stop_there)
     for machine in range(20):
         monkeypatch.setenv("DUCKFLOW_FLEET_DIR", str(tmp_path / f"fleet{machine}"))
         monkeypatch.setenv("DUCKFLOW_STATE_DIR", str(tmp_path / f"state{machine}"))
-        runs = live_runs(fleet, f"machine{machine}")
-        if await work(runs, fleet, run, steps=1 + machine) == "done":
+        steps = machine
+        reached.clear()
+        killed = worker(fleet, f"machine{machine}")
+        task = await killed.take()
+        assert task is not None
+        there = asyncio.ensure_future(reached.wait())
+        await asyncio.wait({task, there}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
             break
-        await abandon(runs)
+        await abandon(fleet, killed)
     found = fleet.runs.find(run)
     assert (found.state, found.outcome, found.branch) == ("done", "done", f"duckflow/{run}")
     assert machine > 2, "it was interrupted some times"
@@ -153,14 +175,14 @@ async def test_a_run_goes_on_at_every_step_on_another_machine(
 async def test_time_is_limited_and_what_failed_can_go_on(fleet: Fleet, folder: Path):
     """M8: a run that takes too long is stopped; tried again it goes on."""
     run = submit(fleet, folder, decision("Done."), minutes=1e-9)
-    assert await work(live_runs(fleet), fleet, run) == "failed"
+    assert await work(worker(fleet), fleet, run) == "failed"
     assert fleet.runs.find(run).outcome == "interrupted"
     other = submit(fleet, folder.parent / "other", '{"for": "Decision", "error": 500}')
-    assert await work(live_runs(fleet), fleet, other) == "failed"
+    assert await work(worker(fleet), fleet, other) == "failed"
     assert fleet.runs.find(other).outcome == "provider_error"
     write_script(folder.parent / "script.jsonl", [decision("Done.")] * 9)
     fleet.retry(other)
-    assert await work(live_runs(fleet), fleet, other) == "done"
+    assert await work(worker(fleet), fleet, other) == "done"
 
 
 async def test_a_cancelled_run_is_stopped_and_a_broken_one_fails_alone(
@@ -168,20 +190,24 @@ async def test_a_cancelled_run_is_stopped_and_a_broken_one_fails_alone(
 ):
     """M8."""
     run = submit(fleet, folder, decision("", shell(f"touch {tmp_path / 'began'}; sleep 60")))
-    runs = live_runs(fleet)
-    assert await work(runs, fleet, run) == "waiting"
+    one = worker(fleet)
+    assert await work(one, fleet, run) == "waiting"
     fleet.answer(run, "yes")
-    step = asyncio.ensure_future(work(runs, fleet, run))
+    step = await one.take()
+    assert step is not None
     while not (tmp_path / "began").exists():
         await asyncio.sleep(0.05)
     fleet.cancel(run)
-    await runs.cancel(run)
-    assert await step == "cancelled"
-    assert runs.live == {}
+    await asyncio.to_thread(one.show_life)
+    with contextlib.suppress(asyncio.CancelledError):
+        await step
+    assert fleet.runs.find(run).state == "cancelled"
+    assert one._held == {}
 
     broken = submit(fleet, folder.parent / "other", decision("Done."), model="scripted:/no/such/file")
-    assert await work(runs, fleet, broken) == "failed"
+    assert await work(one, fleet, broken) == "failed"
     report = fleet.runs.find(broken).report
     assert report is not None
     assert "/no/such/file" in report.error
-    assert Checkout(fleet.runs.find(broken)).remove()
+    remove_checkout(broken)
+    assert not (checkouts_dir() / broken).exists()

@@ -1,12 +1,12 @@
 """The parts of the fleet, without workers: queue, answers, ownership, copies."""
 
-import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from duckflow.domain.commands import SayMessage
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import UsageError, UserError
 from duckflow.domain.events import (
@@ -19,13 +19,11 @@ from duckflow.domain.events import (
     UserMessage,
 )
 from duckflow.domain.questions.consultation import Consultation
-from duckflow.fleet import database as fleet_database
-from duckflow.fleet.checkout import Checkout
+from duckflow.fleet.checkout import Checkout, remove_checkout
 from duckflow.fleet.database import FleetDatabase, address
 from duckflow.fleet.fleet import Fleet, open_fleet
 from duckflow.fleet.questions import unknown_actions
 from duckflow.fleet.runs import FleetRun, LostRun, RunOptions
-from duckflow.fleet.stepper import Stepper
 from fakes.repository import git, make_repository
 
 
@@ -41,8 +39,9 @@ def submitted(fleet: Fleet, folder: Path) -> FleetRun:
 
 
 def taken(fleet: Fleet, run: FleetRun) -> FleetRun:
-    got = fleet.runs.take(run.id, run.leg, "here")
+    got = fleet.runs.take("here", lease_s=0)
     assert got is not None
+    assert got.id == run.id
     return got
 
 
@@ -80,9 +79,8 @@ def test_an_answer_is_given_once_and_only_to_what_was_shown(fleet: Fleet, folder
     with pytest.raises(UsageError) as late:
         fleet.answer(run.id, "no", "abc")
     assert early.value.key == late.value.key == "fleet.not_asked"
-    assert fleet.runs.answer(run.id, "abc") == "yes"
+    assert fleet.runs.answer(run.id, "abc") == SayMessage(text="yes")
     assert (fleet.runs.find(run.id).state, fleet.runs.find(run.id).leg) == ("queued", 2)
-    assert fleet.runs.take(run.id, 1, "here") is None, "the first leg is over"
 
 
 def test_cancelled_and_failed_runs_can_be_retried_and_forgotten(fleet: Fleet, folder: Path):
@@ -112,7 +110,7 @@ def test_a_copy_is_made_again_elsewhere_and_ends_as_a_branch(fleet: Fleet, folde
     (copy.folder / "new.py").write_text("print(1)\n")
     (copy.folder / "README.md").unlink()
     patch = copy.changes()
-    copy.remove()
+    remove_checkout(run.id)
     copy.prepare(patch, moved=True)
     assert (copy.folder / "new.py").read_text() == "print(1)\n"
     assert not (copy.folder / "README.md").exists()
@@ -175,33 +173,23 @@ def test_what_is_unknown_is_asked_about_once():
     assert of(started, ended, asked) == []
 
 
-async def test_a_step_lets_one_thing_begin():
-    """M8: what was done is known before the next thing begins."""
-    stepper = Stepper()
-    done: list[int] = []
-
-    async def work() -> str:
-        for number in range(3):
-            await stepper.pause()
-            done.append(number)
-        return "end"
-
-    task = asyncio.ensure_future(work())
-    seen = []
-    while not await stepper.step(task):
-        seen.append(list(done))
-    assert seen == [[], [0], [0, 1]]
-    assert done == [0, 1, 2]
+def test_each_run_has_one_worker_until_that_is_silent(fleet: Fleet, folder: Path):
+    """M8: the oldest run first; the run of a silent worker again, with its former machine."""
+    first, second = fleet.submit(make_repository(folder), "Do it", RunOptions(), 2)
+    taken = [fleet.runs.take(machine, lease_s=60) for machine in ("a", "b", "c")]
+    assert [one and one.id for one in taken] == [first, second, None]
+    again = fleet.runs.take("d", lease_s=0)
+    assert again is not None
+    assert (again.id, again.machine) == (first, "a")
+    assert taken[0] is not None
+    assert not fleet.runs.extend(taken[0]), "it is lost"
+    assert fleet.runs.extend(again)
 
 
-def test_the_database_is_checked_before_it_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """M8: what DBOS can't work with is said in a sentence."""
+def test_the_database_is_checked_before_it_is_used(tmp_path: Path):
+    """M8: a database that can't be used is an error in one sentence."""
     with pytest.raises(UsageError):
         address("mysql://somewhere/db")
     with pytest.raises(UserError) as gone, FleetDatabase(f"sqlite:///{tmp_path}/no/folder.db").begin() as one:
         one.exec_driver_sql("SELECT 1")
     assert gone.value.key == "fleet.no_database"
-    monkeypatch.setattr(fleet_database.sqlite3, "sqlite_version_info", (3, 34, 1))
-    with pytest.raises(UserError) as old:
-        address(None)
-    assert old.value.key == "fleet.old_sqlite"

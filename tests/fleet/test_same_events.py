@@ -1,13 +1,9 @@
 """A request through the fleet, with real workers."""
 
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from duckflow.config.places import state_dir
-from duckflow.fleet import FILE
 from fakes.engine import action, decision, write_script
 from fakes.repository import duckflow, git, make_repository
 
@@ -59,20 +55,3 @@ def test_one_request_gives_the_same_events_as_without_the_fleet(tmp_path: Path):
     second = duckflow("run", "--json", "--workspace", other, "--resume", session, *again, **home)
     alone = [json.loads(line) for line in (first.stdout + second.stdout).splitlines()]
     assert plain(shown["events"]) == plain(alone)
-
-
-def test_a_database_that_a_newer_python_made_works_with_an_older_sqlite(tmp_path: Path):
-    """M8: from Python 3.12 on, the tables of DBOS ask SQLite for milliseconds, which it has from 3.42 on."""
-    repository = make_repository(tmp_path / "project")
-    assert duckflow("fleet", "list").returncode == 0
-    with closing(sqlite3.connect(state_dir() / FILE)) as connection, connection:
-        connection.execute("PRAGMA writable_schema = ON")
-        newer = "replace(sql, 'strftime(''%s'',''now'')', 'unixepoch(''subsec'')')"
-        connection.execute(f"UPDATE sqlite_master SET sql = {newer}")
-        assert "unixepoch('subsec')" in str(connection.execute("SELECT sql FROM sqlite_master").fetchall())
-    script = write_script(tmp_path / "script.jsonl", [decision("Nothing is missing.")])
-    queued = duckflow("fleet", "submit", repository, "Is all there?", "--model", f"scripted:{script}")
-    assert queued.returncode == 0, queued.stderr
-    assert duckflow("fleet", "worker", "--until-idle").returncode == 0
-    shown = json.loads(duckflow("fleet", "show", queued.stdout.split()[-1], "--json").stdout)
-    assert (shown["state"], shown["outcome"]) == ("done", "done")

@@ -1,8 +1,8 @@
-"""A run's own copy of its repository, what it changed there, and the branch that comes of it.
+"""A run's copy of its repository, its changes there, and the branch that results.
 
-The copy is a clone: commands can use git in it, and nothing they do to it reaches the repository. What
-changed is read with the repository's own git folder and settings, never with those in the copy, which a
-command may have touched. Nothing is pushed.
+The copy is a clone: commands can use git in it without reaching the repository. Changes are read with the
+repository's git folder and settings, never with those of the copy, which a command may have touched. Nothing
+is pushed.
 """
 
 import os
@@ -18,11 +18,12 @@ from duckflow.safety.sandbox.view.git_settings import run_git
 BRANCHES = "duckflow"
 _SECONDS = 600
 _READY = "ready"
+_DIFF = ("diff", "--binary", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames")
 _AUTHOR = {"NAME": "Duckflow", "EMAIL": "duckflow@localhost"}
 
 
 def find_repository(folder: Path) -> tuple[str, str]:
-    """The repository a folder is in, and its newest commit."""
+    """Return the repository that a folder belongs to, and its newest commit."""
     if not folder.is_dir():
         raise UsageError("fleet.no_folder", folder=folder)
     try:
@@ -30,6 +31,11 @@ def find_repository(folder: Path) -> tuple[str, str]:
         return os.path.realpath(top), _git(Path(top), "rev-parse", "HEAD").decode().strip()
     except UserError as exc:
         raise UsageError("fleet.no_repository", folder=folder) from exc
+
+
+def remove_checkout(run: str) -> None:
+    """Delete the copy of a run, if this machine has one."""
+    shutil.rmtree(checkouts_dir() / run, ignore_errors=True)
 
 
 class Checkout:
@@ -42,7 +48,7 @@ class Checkout:
         self.folder = self._home / (self._repository.name or "repository")
 
     def prepare(self, patch: bytes, *, moved: bool) -> None:
-        """Have the copy there as the run left it: as it is, or made again from the base and what changed."""
+        """Make the copy as the run left it, from the base and the patch, unless it is there already."""
         if (self._home / _READY).exists() and not moved:
             return
         if not self._repository.is_dir():
@@ -59,11 +65,11 @@ class Checkout:
         (self._home / _READY).touch()
 
     def changes(self) -> bytes:
-        """What differs from the base now, as git can apply it."""
+        """Return the difference to the base, as git can apply it."""
         return _git(self._repository, *_DIFF, self._run.base, self._tree())
 
     def publish(self) -> str:
-        """Put what was changed on a branch of the repository; its name, empty if nothing was."""
+        """Put the changes on a branch of the repository; return its name, empty without changes."""
         tree = self._tree()
         if tree == _git(self._repository, "rev-parse", f"{self._run.base}^{{tree}}").decode().strip():
             return ""
@@ -74,15 +80,9 @@ class Checkout:
         _git(self._repository, "update-ref", f"refs/heads/{name}", commit)
         return name
 
-    def remove(self) -> bool:
-        """Delete the copy; whether there was one."""
-        there = self._home.exists()
-        shutil.rmtree(self._home, ignore_errors=True)
-        return there
-
     def _tree(self) -> str:
-        """The files of the copy, stored in the repository as git stores them."""
-        # With a git folder of our own, which names no program that would change what is added.
+        """Store the files of the copy in the repository's object folder; return the id of their tree."""
+        # With another git folder, which names no programs that would change the files.
         bare = self._home / "bare"
         if not bare.exists():
             kind = _git(self._repository, "rev-parse", "--show-object-format").decode().strip()
@@ -97,9 +97,6 @@ class Checkout:
         _git(self._home, "read-tree", self._run.base, environment=own)
         _git(self.folder, "add", "--all", environment=own)
         return _git(self._home, "write-tree", environment=own).decode().strip()
-
-
-_DIFF = ("diff", "--binary", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames")
 
 
 def _git(folder: Path, *words: str, given: bytes = b"", environment: dict[str, str] | None = None) -> bytes:

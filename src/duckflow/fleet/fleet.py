@@ -1,34 +1,32 @@
-"""What people and programs do with a fleet: submit, look, answer, cancel, retry, clean."""
+"""The fleet as people and programs use it: submit, look, answer, cancel, retry, clean."""
 
 import secrets
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from duckflow.domain.commands import (
+    AnswerShown,
+    CancelWork,
+    ChooseShown,
+    ClientCommand,
+    SayMessage,
+    objection_to,
+)
 from duckflow.domain.errors import UsageError
 from duckflow.domain.reduce.apply import apply
 from duckflow.domain.state import AgentState, new_state
-from duckflow.fleet.checkout import Checkout, find_repository
+from duckflow.fleet.checkout import find_repository, remove_checkout
 from duckflow.fleet.database import FleetDatabase, address, answers, events, runs
-from duckflow.fleet.questions import is_answer
+from duckflow.fleet.questions import read_command
 from duckflow.fleet.runs import AGAIN, OVER, FleetRun, RunOptions, Runs
-
-if TYPE_CHECKING:
-    from dbos import DBOSClient, EnqueueOptions
-
-QUEUE = "runs"
-WORKFLOW = "request"
-APPLICATION = "duckflow"
-VERSION = "1"
-"""Of the workflow, not of Duckflow: workers of all releases with this number go on with each other's runs."""
 
 
 @contextmanager
 def open_fleet(given: str | None = None) -> Generator["Fleet"]:
-    """The fleet of a database: the one named, that of the environment, or the one at home."""
+    """Open the fleet of a database: the given one, that of the environment, or the user's own file."""
     database = FleetDatabase(address(given))
     try:
         database.migrate()
@@ -38,48 +36,68 @@ def open_fleet(given: str | None = None) -> Generator["Fleet"]:
 
 
 class Fleet:
-    """Reads runs, and changes them in whole transactions together with DBOS's queue."""
+    """Reads runs and changes their rows. Workers see a change when they next look."""
 
     def __init__(self, database: FleetDatabase) -> None:
         self.runs = Runs(database)
         self._database = database
 
     def state(self, run: FleetRun) -> AgentState:
-        """The run's session as its events tell it: with the open question, the plan, the verdict."""
+        """Return the state of the run's session, from its events."""
         state = new_state(run.id)
         for recorded in self.runs.events(run.id):
             state = apply(state, recorded)
         return state
 
     def submit(self, folder: Path, request: str, options: RunOptions, count: int = 1) -> list[str]:
-        """Queue a request for a repository, so many times; the runs' ids."""
+        """Queue a request for a repository, `count` times; return the ids of the runs."""
         if not request.strip():
             raise UsageError("run.no_task")
         repository, base = find_repository(folder)
         ids = [secrets.token_hex(4) for _ in range(count)]
-        with self._client() as client, self._database.begin() as connection:
+        with self._database.begin() as connection:
             now = self._database.now
+            wanted = {"repository": repository, "base": base, "request": request.strip()}
+            row = {**wanted, "options": options.model_dump_json(), "created": now, "updated": now}
             for run in ids:
-                wanted = {"id": run, "repository": repository, "base": base, "request": request.strip()}
-                row = {**wanted, "options": options.model_dump_json(), "created": now, "updated": now}
-                connection.execute(sa.insert(runs).values(**row))
-                client.enqueue_in_transaction(connection, _queued(run, 1, repository), run, 1)
+                connection.execute(sa.insert(runs).values(id=run, **row))
         return ids
 
     def answer(self, wanted: str, said: str, question: str | None = None) -> FleetRun:
-        """Answer what a run asks. `question` is the hash of what was shown: another one is not answered."""
+        """Answer the question of a run in words; `question` is the hash of the one that was shown."""
         run = self.runs.find(wanted)
         if run.state != "waiting" or (question is not None and question != run.question):
             raise UsageError("fleet.not_asked", run=run.id)
-        if not is_answer(self.state(run), said):
+        command = read_command(self.state(run), said)
+        if command is None:
             raise UsageError("fleet.unclear", run=run.id)
-        with self._queued_again(run, runs.c.state == "waiting", "fleet.not_asked") as connection:
-            row = {"run": run.id, "question": run.question, "text": said, "at": self._database.now}
-            connection.execute(sa.insert(answers).values(**row))
+        self._answer(run, command)
         return run
 
+    def send(self, wanted: str, command: ClientCommand) -> str:
+        """Carry out a command on a run; return the objection to it as a catalogue key, or nothing."""
+        run = self.runs.find(wanted)
+        if isinstance(command, CancelWork):
+            self.cancel(run.id)
+            return ""
+        if not isinstance(command, AnswerShown | ChooseShown):
+            return "clients.not_offered"
+        state = self.state(run)
+        if run.state != "waiting":
+            return "clients.stale"
+        if state.approval is not None or state.consultation is not None:
+            objection = objection_to(command, state)
+        elif isinstance(command, AnswerShown) or command.shown != run.question:
+            objection = "clients.stale"
+        else:  # it waits for words
+            objection = "" if command.way.text.strip() else "clients.not_offered"
+            command = SayMessage(text=command.way.text)
+        if not objection:
+            self._answer(run, command)
+        return objection
+
     def cancel(self, wanted: str) -> FleetRun:
-        """Stop a run; whoever works on it can write nothing more, and notices."""
+        """Stop a run; its worker notices, and can write nothing more."""
         run = self.runs.find(wanted)
         with self._database.begin() as connection:
             stop = sa.update(runs).where(runs.c.id == run.id, runs.c.state.not_in(OVER))
@@ -89,57 +107,42 @@ class Fleet:
         return run
 
     def retry(self, wanted: str) -> FleetRun:
-        """Go on with a run that failed or was cancelled, from where it was."""
+        """Continue a run that failed or was cancelled."""
         run = self.runs.find(wanted)
         seen = max((one.seq for one in self.runs.events(run.id)), default=0)
         ended = runs.c.state.in_(("failed", "cancelled"))
-        with self._queued_again(run, ended, "fleet.nothing_to_retry", question=f"{AGAIN}:{seen}"):
-            return run
+        with self._database.begin() as connection:
+            self._queue(connection, run, ended, "fleet.nothing_to_retry", question=f"{AGAIN}:{seen}")
+        return run
 
     def clean(self, days: float) -> list[str]:
-        """Forget what ended so long ago: copies and rows; branches stay. The ids of the runs."""
-        gone = self.runs.over_for(days)
-        ids = [run.id for run in gone]
+        """Delete the copies and rows of runs that ended long ago, but no branches; return the runs' ids."""
+        long_ago = runs.c.updated <= self._database.now - days * 86_400
         with self._database.begin() as connection:
-            for table, column in ((events, events.c.run), (answers, answers.c.run), (runs, runs.c.id)):
-                connection.execute(sa.delete(table).where(column.in_(ids)))
-        with self._client() as client:
-            for run in gone:
-                Checkout(run).remove()
-                client.delete_workflows([f"{run.id}.{leg}" for leg in range(1, run.leg + 1)])
+            ids = list(connection.scalars(sa.select(runs.c.id).where(runs.c.state.in_(OVER), long_ago)))
+            for column in (events.c.run, answers.c.run, runs.c.id):
+                connection.execute(sa.delete(column.table).where(column.in_(ids)))
+        for run in ids:
+            remove_checkout(run)
         return ids
 
-    @contextmanager
-    def _queued_again(
-        self, run: FleetRun, allowed: sa.ColumnElement[bool], refusal: str, **values: str
-    ) -> Generator[sa.Connection]:
-        """Let a worker go on with a run, if it still is as it was seen: of two who try, one does."""
-        leg = run.leg + 1
-        seen = sa.and_(runs.c.id == run.id, runs.c.leg == run.leg, runs.c.question == run.question, allowed)
-        on = sa.update(runs).where(seen)
-        with self._client() as client, self._database.begin() as connection:
-            queued = on.values(state="queued", leg=leg, updated=self._database.now, **values)
-            if not connection.execute(queued).rowcount:
-                raise UsageError(refusal, run=run.id)
-            client.enqueue_in_transaction(connection, _queued(run.id, leg, run.repository), run.id, leg)
-            yield connection
+    def _answer(self, run: FleetRun, command: ClientCommand) -> None:
+        answer = {"run": run.id, "question": run.question, "text": command.model_dump_json()}
+        with self._database.begin() as connection:
+            asked = sa.and_(runs.c.state == "waiting", runs.c.question == run.question)
+            self._queue(connection, run, asked, "fleet.not_asked")
+            connection.execute(sa.insert(answers).values(**answer, at=self._database.now))
 
-    @contextmanager
-    def _client(self) -> Generator["DBOSClient"]:
-        from dbos import DBOSClient  # noqa: PLC0415 - a second, and not for looking
-
-        client = DBOSClient(system_database_engine=self._database.engine, application_name=APPLICATION)
-        try:
-            yield client
-        finally:
-            client.destroy()
-
-
-def _queued(run: str, leg: int, repository: str) -> "EnqueueOptions":
-    return {
-        "workflow_name": WORKFLOW,
-        "queue_name": QUEUE,
-        "workflow_id": f"{run}.{leg}",
-        "app_version": VERSION,
-        "queue_partition_key": repository,
-    }
+    def _queue(
+        self,
+        connection: sa.Connection,
+        run: FleetRun,
+        allowed: sa.ColumnElement[bool],
+        refusal: str,
+        **values: str,
+    ) -> None:
+        """Let a worker continue a run, if that is still allowed: of two who try, one succeeds."""
+        again = sa.update(runs).where(runs.c.id == run.id, allowed)
+        queued = again.values(state="queued", leg=run.leg + 1, updated=self._database.now, **values)
+        if not connection.execute(queued).rowcount:
+            raise UsageError(refusal, run=run.id)

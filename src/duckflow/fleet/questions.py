@@ -1,9 +1,9 @@
-"""The question a run waits with: its hash, and whether an answer fits it."""
+"""The question that a run waits with: its hash, and the command that answers it."""
 
 import hashlib
 from collections.abc import Sequence
 
-from duckflow.domain.commands import AnswerShown, ChooseShown
+from duckflow.domain.commands import AnswerShown, ChooseShown, ClientCommand, SayMessage, hash_of
 from duckflow.domain.decision import Action
 from duckflow.domain.events import (
     ActionFinished,
@@ -29,7 +29,7 @@ _LABEL = 200
 
 
 def question_key(state: AgentState, events: Sequence[StoredEvent]) -> str:
-    """The hash of the open question, with all that a yes would cover; empty if nothing is asked."""
+    """Return a hash of the open question and of all that a yes would allow; empty without a question."""
     if state.approval is not None:
         asked = f"approval {state.approval.approval_id} {state.approval.digest}"
     elif state.consultation is not None:
@@ -42,17 +42,19 @@ def question_key(state: AgentState, events: Sequence[StoredEvent]) -> str:
     return hashlib.sha256(asked.encode()).hexdigest()[:16]
 
 
-def is_answer(state: AgentState, said: str) -> bool:
-    """Whether the words answer what is asked: an approval wants yes or no, a consultation a choice."""
+def read_command(state: AgentState, said: str) -> ClientCommand | None:
+    """Return the command that answers the open question in these words; None if they are unclear."""
     if state.approval is not None:
-        return read_answer(said) is not None
+        answer = read_answer(said)
+        return AnswerShown(shown=hash_of(state.approval), answer=answer) if answer else None
     if state.consultation is not None:
-        return read_choice(said, state.consultation) is not None
-    return bool(said.strip())
+        way = read_choice(said, state.consultation)
+        return ChooseShown(shown=hash_of(state.consultation), way=way) if way else None
+    return SayMessage(text=said) if said.strip() else None
 
 
 def unknown_actions(events: Sequence[StoredEvent]) -> list[str]:
-    """Actions that may or may not have happened, and that nobody was asked about yet (C5)."""
+    """Describe actions that may or may not have happened, unless the user was asked about them (C5)."""
     started: dict[str, Action] = {}
     unknown: list[str] = []
     for recorded in events:
@@ -69,17 +71,3 @@ def unknown_actions(events: Sequence[StoredEvent]) -> list[str]:
             case _:
                 pass
     return unknown
-
-
-def words_of(command: AnswerShown | ChooseShown, state: AgentState) -> str:
-    """An answer given on a page, in words that are read as exactly that answer."""
-    if isinstance(command, AnswerShown):
-        answer = command.answer
-        if answer.yes:
-            return "always" if answer.always else "yes"
-        # In Japanese: after an English no, some reasons are read as something else ("no problem").
-        return f"いいえ、{answer.reason}" if answer.reason.strip() else "no"
-    way, asked = command.way, state.consultation
-    if asked is None or (not way.choice and read_choice(way.text, asked) == way):
-        return way.text
-    return f"{asked.choices.index(way.choice) + 1} {way.text}" if way.choice else f"→ {way.text}"

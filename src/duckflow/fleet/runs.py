@@ -1,7 +1,7 @@
-"""The runs: one request each, from its submission to its branch. Rows in, rows out; every change is fenced.
+"""Runs: one request each, from its submission to its branch.
 
-A run is worked on by one process at a time. Who takes it up raises its `epoch`; whoever had it before, a
-worker that was thought dead and is not, can write nothing any more.
+One worker works on a run at a time. A worker that takes a run raises its `epoch`. If the worker before it is
+still alive, its writes fail from then on, because each of them checks the epoch.
 """
 
 import zlib
@@ -11,12 +11,13 @@ from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 import sqlalchemy as sa
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 from sqlalchemy.exc import SQLAlchemyError
 
+from duckflow.domain.commands import ClientCommand
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import Event, StoredEvent
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.modes import Mode
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.objective import RequirementItem
@@ -30,15 +31,15 @@ UNDER_WAY: frozenset[RunState] = frozenset(("queued", "working"))
 OVER: tuple[RunState, ...] = ("done", "failed", "cancelled")
 MINUTES = 60.0
 AGAIN = "again"
-"""Stands in place of a question where a request that ended is tried once more, with the last event before."""
+"""Takes the place of a question when an ended request is tried again, with the number of its last event."""
 
 
 class LostRun(Exception):
-    """This process does not own the run any more, or can't reach the database: it may do nothing further."""
+    """This process no longer owns the run, or can't reach the database, and must stop its work."""
 
 
 class RunOptions(Frozen):
-    """How a request is to be worked on."""
+    """Settings for the work on a request."""
 
     mode: Mode | None = None
     model: str | None = None
@@ -51,7 +52,7 @@ class RunOptions(Frozen):
 
 
 class RunReport(Frozen):
-    """What came of a run: what it said last, and how its requirements were judged."""
+    """Result of a run: its last reply, and the verdict on its requirements."""
 
     exit_code: int
     reply: str = ""
@@ -61,7 +62,7 @@ class RunReport(Frozen):
 
 
 def report_of(state: AgentState, outcome: RequestOutcome) -> RunReport:
-    """The report of a session whose request ended so."""
+    """Return the report of a session whose request had this outcome."""
     request = state.request or state.finished
     objective = request.objective if request else None
     return RunReport(
@@ -73,7 +74,7 @@ def report_of(state: AgentState, outcome: RequestOutcome) -> RunReport:
 
 
 class FleetRun(Frozen):
-    """One run, as it stands."""
+    """One run and its current state."""
 
     id: str
     repository: str
@@ -84,12 +85,12 @@ class FleetRun(Frozen):
     created: float
     updated: float
     leg: int
-    """How often it was queued: at first, after each answer, and when it is tried again."""
+    """Number of times it was queued: at first, after each answer, and by `retry`."""
     epoch: int
     worked_s: float
     machine: str
     question: str
-    """The hash of the question it waits for an answer to."""
+    """Hash of the question that waits for an answer."""
     outcome: str
     report: RunReport | None
     branch: str
@@ -105,7 +106,7 @@ class Runs:
         self.database = database
 
     def find(self, wanted: str) -> FleetRun:
-        """The run whose id begins so."""
+        """Return the run whose id begins with this text."""
         with self.database.begin() as connection:
             like = runs.c.id.startswith(wanted, autoescape=True)
             found = connection.execute(sa.select(*_FIELDS).where(like).limit(2)).mappings().all()
@@ -114,27 +115,20 @@ class Runs:
         return _run(found[0])
 
     def listed(self, limit: int = 1000, state: RunState | None = None) -> list[FleetRun]:
-        """The newest runs, all or those in one state, newest first."""
+        """Return runs, the newest first; only those in one state if it is named."""
         query = sa.select(*_FIELDS).order_by(runs.c.created.desc()).limit(limit)
         with self.database.begin() as connection:
             rows = connection.execute(query.where(runs.c.state == state) if state else query)
             return [_run(row) for row in rows.mappings()]
 
-    def over_for(self, days: float) -> list[FleetRun]:
-        """Those that ended so long ago."""
-        long_ago = runs.c.updated <= self.database.now - days * 86_400
-        with self.database.begin() as connection:
-            rows = connection.execute(sa.select(*_FIELDS).where(runs.c.state.in_(OVER), long_ago))
-            return [_run(row) for row in rows.mappings()]
-
     def counts(self) -> dict[str, int]:
-        """How many are in each state there is a run in."""
+        """Return the number of runs by state."""
         query = sa.select(runs.c.state, sa.func.count().label("many")).group_by(runs.c.state)
         with self.database.begin() as connection:
             return {row.state: int(row.many) for row in connection.execute(query)}
 
     def events(self, run: str, after: int = 0) -> list[StoredEvent]:
-        """What happened in a run, oldest first; only what came after an event, if one is named."""
+        """Return the events of a run with a number above `after`, oldest first."""
         query = sa.select(events).where(events.c.run == run, events.c.seq > after).order_by(events.c.seq)
         with self.database.begin() as connection:
             rows = connection.execute(query).all()
@@ -144,31 +138,44 @@ class Runs:
         ]
 
     def patch(self, run: str) -> bytes:
-        """What the run has changed so far, as git can apply it to its base; empty for nothing."""
+        """Return the run's changes so far, as git can apply them to its base; empty if there are none."""
         with self.database.begin() as connection:
             packed = connection.scalar(sa.select(runs.c.patch).where(runs.c.id == run))
         return zlib.decompress(packed) if packed else b""
 
-    def answer(self, run: str, question: str) -> str | None:
-        """What was answered to a question."""
+    def answer(self, run: str, question: str) -> ClientCommand | None:
+        """Return the answer to a question; None while it is open."""
         query = sa.select(answers.c.text).where(answers.c.run == run, answers.c.question == question)
         with self.database.begin() as connection:
-            return connection.scalar(query)
+            found = connection.scalar(query)
+        return TypeAdapter[ClientCommand](ClientCommand).validate_json(found) if found else None
 
-    def take(self, run: str, leg: int, machine: str) -> FleetRun | None:
-        """Own the run from now on; it, with the machine it was on before. None if there is nothing to do."""
-        wanted = sa.and_(runs.c.id == run, runs.c.leg == leg, runs.c.state.in_(UNDER_WAY))
+    def take(self, machine: str, lease_s: float) -> FleetRun | None:
+        """Own the oldest run that is queued, or whose worker was silent for longer than the lease.
+
+        The result names the machine that worked on it before. None if there is nothing to do.
+        """
+        silent = sa.and_(runs.c.state == "working", runs.c.updated < self.database.now - lease_s)
+        waiting = sa.select(*_FIELDS).where(sa.or_(runs.c.state == "queued", silent))
+        oldest = waiting.order_by(runs.c.created).limit(1).with_for_update(skip_locked=True)
         with self.database.begin() as connection:
-            raised = sa.update(runs).where(wanted).values(epoch=runs.c.epoch + 1, state="working")
-            if not connection.execute(raised).rowcount:
+            row = connection.execute(oldest).mappings().first()
+            if row is None:
                 return None
-            row = connection.execute(sa.select(*_FIELDS).where(runs.c.id == run)).mappings().one()
-            here = sa.update(runs).where(runs.c.id == run)
-            connection.execute(here.values(machine=machine, updated=self.database.now))
-        return _run(row)
+            run = replace(_run(row), epoch=row["epoch"] + 1, state="working")
+            # SQLite knows no locks of rows: another worker may have been faster.
+            mine = sa.update(runs).where(runs.c.id == run.id, runs.c.epoch == row["epoch"])
+            owned = mine.values(epoch=run.epoch, state=run.state, machine=machine, updated=self.database.now)
+            return run if connection.execute(owned).rowcount else None
+
+    def extend(self, run: FleetRun) -> bool:
+        """Extend the lease of a run by the time since it was taken or extended; False if it was lost."""
+        with self.database.begin() as connection:
+            mine = sa.update(runs).where(runs.c.id == run.id, runs.c.epoch == run.epoch)
+            return connection.execute(mine.values(updated=self.database.now)).rowcount == 1
 
     def append(self, run: FleetRun, first: int, added: Sequence[Event]) -> None:
-        """Store events before anything else happens; raises LostRun if the run is somebody else's now."""
+        """Store events; LostRun if another worker owns the run now."""
         at = datetime.now(UTC).isoformat()
         rows = [
             {"run": run.id, "seq": seq, "at": at, "body": encode(event)}
@@ -178,7 +185,7 @@ class Runs:
             connection.execute(sa.insert(events), rows)
 
     def note(self, run: FleetRun, **values: object) -> None:
-        """Write down how the run stands; raises LostRun if it is somebody else's now."""
+        """Change columns of the run's row; LostRun if another worker owns the run now."""
         if isinstance(patch := values.get("patch"), bytes):
             values["patch"] = zlib.compress(patch)
         with self._owned(run) as connection:
@@ -187,12 +194,12 @@ class Runs:
 
     @contextmanager
     def _owned(self, run: FleetRun) -> Generator[sa.Connection]:
-        """A transaction that is undone if the run has another owner by its end."""
+        """A transaction that is rolled back if the run has another owner by its end."""
         epoch = sa.select(runs.c.epoch).where(runs.c.id == run.id).with_for_update(read=True)
         try:
             with self.database.engine.begin() as connection:
                 yield connection
-                # After the write, which waits for other writers: what is read now holds until the end.
+                # Read after the write, which waits for other writers: the epoch can't change any more.
                 if connection.scalar(epoch) != run.epoch:
                     raise LostRun
         except SQLAlchemyError as exc:

@@ -1,179 +1,166 @@
-"""`duckflow fleet worker`: takes runs from the queue, shows that it lives, takes over from the dead."""
+"""`duckflow fleet worker`: takes runs from the queue, works on them, and takes over from silent workers."""
 
 import asyncio
 import os
-import secrets
 import signal
 import socket
 import sys
 import threading
 import time
-from concurrent.futures import Future
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
 
-import sqlalchemy as sa
-from dbos import DBOS
 from sqlalchemy.exc import SQLAlchemyError
 
 from duckflow.config.places import checkouts_dir
 from duckflow.domain.errors import UserError
-from duckflow.fleet.database import FleetDatabase, runs, workers
-from duckflow.fleet.fleet import APPLICATION, QUEUE, VERSION, WORKFLOW
-from duckflow.fleet.live_runs import LiveRuns, Progress, leave
-from duckflow.fleet.runs import UNDER_WAY, Runs
+from duckflow.fleet.database import FleetDatabase
+from duckflow.fleet.live_run import LiveRun
+from duckflow.fleet.runs import UNDER_WAY, LostRun, RunReport, Runs
+from duckflow.i18n.catalogue import text
 
 AT_ONCE = 2
-"""Runs one worker works on at the same time; those that wait for an answer are with no worker."""
+"""Runs that one worker works on at the same time. A run that waits for an answer has no worker."""
 
 LEASE_S = 30.0
 """Seconds without a sign of life after which a worker's runs go to others."""
 
+LOST = 75
+"""Exit code of a worker that lost a run to another one, or has no database."""
+
 _BEATS = 6
-_POLL_S = 1.0
+"""Signs of life in the time of a lease."""
 _PATIENCE_S = 10.0
-_SETTLING = 25
-_HOME_POLL_S = 0.2
+_LOOK_S = 1.0
+_LOCAL_LOOK_S = 0.2
+
+
+class _Held(NamedTuple):
+    live: LiveRun
+    task: asyncio.Task[None]
+
+
+def leave() -> None:
+    """End this process at once: another worker may be writing where this one would."""
+    os._exit(LOST)
 
 
 class FleetWorker:
-    """One process of the fleet."""
+    """One worker of the fleet, and the runs that it works on."""
 
-    def __init__(self, url: str, lease_s: float = LEASE_S) -> None:
-        self._database = FleetDatabase(url)
+    def __init__(
+        self,
+        runs: Runs,
+        *,
+        machine: str = "",
+        lease_s: float = LEASE_S,
+        on_lost: Callable[[], None] = leave,
+    ) -> None:
+        self._runs = runs
+        self._machine = machine or f"{socket.gethostname()}:{checkouts_dir()}"
         self._lease_s = lease_s
-        host = socket.gethostname()
-        self.id = f"{host}-{os.getpid()}-{secrets.token_hex(3)}"
-        self._runs = LiveRuns(Runs(self._database), f"{host}:{checkouts_dir()}")
+        self._on_lost = on_lost
+        self._held: dict[str, _Held] = {}
         self._stopped = threading.Event()
 
     async def work(self, *, until_idle: bool) -> None:
-        """Work until told to stop; or until nothing is left to do but what waits for people."""
-        self._database.migrate()
-        self._sign_on()
-        await self._launch()
+        """Work until a signal; or until every run has ended or waits for a person."""
         loop = asyncio.get_running_loop()
         stop = asyncio.Event()
-        for wish in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(wish, stop.set)
-        beating = threading.Thread(target=self._beat, args=(loop,), daemon=True)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop.set)
+        beating = threading.Thread(target=self._beat, daemon=True)
         beating.start()
+        look_s = _LOCAL_LOOK_S if self._runs.database.sqlite else _LOOK_S
         while not stop.is_set() and not (until_idle and await self._idle()):
-            try:
-                async with asyncio.timeout(_HOME_POLL_S):
+            if len(self._held) < AT_ONCE and await self.take() is not None:
+                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(look_s):
                     await stop.wait()
-            except TimeoutError:
-                pass
-        await self._runs.rest(_PATIENCE_S)
-        await self._settled()
+        await self._rest()
         self._stopped.set()
         await asyncio.to_thread(beating.join)
-        await asyncio.to_thread(self._sign_off)
+        for one in self._held.values():
+            with suppress(LostRun):
+                await asyncio.to_thread(self._runs.note, one.live.run, state="queued")
 
-    async def _settled(self) -> None:
-        """Let DBOS write down what has ended; if it takes long, the next worker finds it out."""
-        for _ in range(_SETTLING):
-            pending = await DBOS.list_workflows_async(status="PENDING", executor_id=self.id)
-            if len(pending) <= len(self._runs.live):
-                return
-            await asyncio.sleep(_HOME_POLL_S)
+    async def take(self) -> asyncio.Task[None] | None:
+        """Begin to work on the next run of the queue; None if there is none."""
+        run = await asyncio.to_thread(self._runs.take, self._machine, self._lease_s)
+        if run is None:
+            return None
+        live = LiveRun(self._runs, run)
+        task = asyncio.create_task(self._work_on(live))
+        self._held[run.id] = _Held(live, task)
+        return task
 
-    async def _launch(self) -> None:
-        runs = self._runs
+    async def _work_on(self, live: LiveRun) -> None:
+        run = live.run
+        try:
+            try:
+                values = await live.work(self._machine)
+            except LostRun:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever broke this run must not end the others
+                if not isinstance(error, UserError):
+                    traceback.print_exc(file=sys.stderr)
+                said = text(error.key, **error.values) if isinstance(error, UserError) else repr(error)
+                report = RunReport(exit_code=1, error=said).model_dump_json()
+                values = {"state": "failed", "outcome": "error", "report": report}
+            self._held.pop(run.id, None)
+            self._runs.note(run, **values)
+        except LostRun:
+            if self._runs.find(run.id).state != "cancelled":
+                self._on_lost()
+        finally:
+            self._held.pop(run.id, None)
+            live.resting.set()
 
-        @DBOS.step()
-        async def advance(run_id: str, leg: int) -> Progress:
-            return await runs.advance(run_id, leg)
-
-        @DBOS.workflow(name=WORKFLOW, max_recovery_attempts=None)
-        async def request(run_id: str, leg: int) -> Progress:  # pyright: ignore[reportUnusedFunction]
-            while (progress := await advance(run_id, leg))["state"] == "working":
-                pass
-            return progress
-
-        DBOS(
-            config={
-                "name": APPLICATION,
-                "system_database_url": self._database.url,
-                "db_engine_kwargs": self._database.engine_options,
-                "executor_id": self.id,
-                "application_version": VERSION,
-                "log_level": "ERROR",
-                "sys_db_pool_size": 4,
-                "run_migrations": False,
-            }
-        )
-        DBOS.launch()
-        await DBOS.register_queue_async(
-            QUEUE,
-            worker_concurrency=AT_ONCE,
-            partition_worker_concurrency=AT_ONCE,
-            polling_interval_sec=_HOME_POLL_S if self._database.sqlite else _POLL_S,
-        )
+    async def _rest(self) -> None:
+        """Let nothing more begin, and wait a while for what has begun."""
+        for one in self._held.values():
+            one.live.leaving = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE_S):
+                for one in [*self._held.values()]:
+                    await one.live.resting.wait()
 
     async def _idle(self) -> bool:
-        if self._runs.live:
-            return False
-        return not UNDER_WAY & (await asyncio.to_thread(self._runs.runs.counts)).keys()
+        return not self._held and not UNDER_WAY & (await asyncio.to_thread(self._runs.counts)).keys()
 
-    def _sign_on(self) -> None:
-        with self._database.begin() as connection:
-            row = sa.insert(workers).values(id=self.id, beat=self._database.now, dead=False)
-            connection.execute(row)
-
-    def _sign_off(self) -> None:
-        """What is still in hand goes to others at once."""
-        with self._database.begin() as connection:
-            connection.execute(sa.update(workers).where(workers.c.id == self.id).values(dead=True))
-
-    def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
-        last_seen = time.monotonic()
-        while not self._stopped.is_set():
+    def _beat(self) -> None:
+        seen = time.monotonic()
+        while not self._stopped.wait(self._lease_s / _BEATS):
             try:
-                if not self._show_life():
-                    leave()
-                last_seen = time.monotonic()
-                self._take_over()
-                self._stop_cancelled(loop)
-            except (UserError, SQLAlchemyError):  # a database that is back soon is no reason to give up
-                if time.monotonic() - last_seen > self._lease_s:
-                    leave()
-            self._stopped.wait(self._lease_s / _BEATS)
+                self.show_life()
+                seen = time.monotonic()
+            except (UserError, SQLAlchemyError):  # the database may be back soon
+                if time.monotonic() - seen > self._lease_s:
+                    self._on_lost()
 
-    def _show_life(self) -> bool:
-        """Say that this worker lives; False if the others have given it up."""
-        with self._database.begin() as connection:
-            now = self._database.now
-            mine = sa.update(workers).where(workers.c.id == self.id, workers.c.dead == sa.false())
-            alive = connection.execute(mine.values(beat=now)).rowcount == 1
-            silent = workers.c.beat < now - self._lease_s
-            connection.execute(sa.update(workers).where(silent).values(dead=True))
-        return alive
-
-    def _take_over(self) -> None:
-        """Queue the runs of the dead again; if two do it at once, a run that was taken stays where it is."""
-        with self._database.begin() as connection:
-            dead = [row.id for row in connection.execute(sa.select(workers.c.id).where(workers.c.dead))]
-        for one in dead:
-            DBOS._recover_pending_workflows([one])  # pyright: ignore[reportPrivateUsage]
-            with self._database.begin() as connection:
-                connection.execute(sa.delete(workers).where(workers.c.id == one))
-
-    def _stop_cancelled(self, loop: asyncio.AbstractEventLoop) -> None:
-        live = list(self._runs.live)
-        with self._database.begin() as connection:
-            query = sa.select(runs.c.id).where(runs.c.id.in_(live), runs.c.state == "cancelled")
-            cancelled = list(connection.scalars(query)) if live else []
-        for run in cancelled:
-            _: Future[None] = asyncio.run_coroutine_threadsafe(self._runs.cancel(run), loop)
+    def show_life(self) -> None:
+        """Extend the leases of the runs that this worker works on; stop those that were cancelled."""
+        for run_id, (live, task) in [*self._held.items()]:
+            if self._runs.extend(live.run) or run_id not in self._held:
+                continue
+            if self._runs.find(run_id).state != "cancelled":
+                self._on_lost()
+            task.get_loop().call_soon_threadsafe(task.cancel)
 
 
 def run_worker(url: str, *, until_idle: bool, lease_s: float = LEASE_S) -> None:
-    """Work, and end the process: DBOS's threads, and runs in the middle of a step, are not waited for.
+    """Work, then end the process without waiting for steps that are not finished.
 
-    What they were doing is found by the next worker, as after a crash; there is only one way to end.
+    The next worker finds them as it would after a crash, so there is only one way to end.
     """
 
     async def work() -> None:
-        await FleetWorker(url, lease_s).work(until_idle=until_idle)
+        database = FleetDatabase(url)
+        database.migrate()
+        await FleetWorker(Runs(database), lease_s=lease_s).work(until_idle=until_idle)
         sys.stdout.flush()
         os._exit(0)
 

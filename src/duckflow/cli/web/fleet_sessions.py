@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from duckflow.domain.commands import AnswerShown, CancelWork, ChooseShown, ClientCommand, objection_to
+from duckflow.domain.commands import ClientCommand
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import StoredEvent
 from duckflow.fleet import in_use
@@ -74,29 +74,11 @@ class FleetSessions:
         fleet = self._needed()
         return fleet.runs.patch(fleet.runs.find(run).id).decode("utf-8", "replace")
 
-    def send(self, wanted: str, command: ClientCommand) -> str:
-        """Do what is wanted of a run; why not, as a catalogue key, or nothing."""
-        from duckflow.fleet.questions import words_of  # noqa: PLC0415 - an extra
-
-        fleet = self._needed()
-        run = fleet.runs.find(wanted)
-        if isinstance(command, CancelWork):
-            fleet.cancel(run.id)
-        elif isinstance(command, AnswerShown | ChooseShown):
-            state = fleet.state(run)
-            if run.state != "waiting":
-                return "clients.stale"
-            if state.approval is None and state.consultation is None:
-                objection = "" if command.shown == run.question else "clients.stale"
-            else:
-                objection = objection_to(command, state)
-            if objection:
-                return objection
-            fleet.answer(run.id, words_of(command, state), run.question)
-        else:
-            return "clients.not_offered"
+    def send(self, run: str, command: ClientCommand) -> str:
+        """Carry out a command on a run; return the objection to it as a catalogue key, or nothing."""
+        objection = self._needed().send(run, command)
         self._looked = -_FRESH_S
-        return ""
+        return objection
 
     def retry(self, run: str) -> None:
         """Go on with a run that failed or was cancelled."""
