@@ -222,7 +222,8 @@ def test_rows_list_every_setting_with_value_and_source(tmp_path):
 
 @every_row(
     ("key", "meant"),
-    [("modle", "mode"), ("model", "llm.model"), ("llm.modle", "llm.model"), ("lmm.fast", "llm.fast"),
+    [("evaluation.done_at", None), ("prompt.base_tokens", None), ("modle", "mode"), ("model", "llm.model"),
+     ("llm.modle", "llm.model"), ("lmm.fast", "llm.fast"),
      ("max_loop", "duck_pacemaker.dynamic_limits.max_loops"), ("zzzz", None)],
 )  # fmt: skip
 def test_the_nearest_key_is_the_one_that_was_meant(key, meant):

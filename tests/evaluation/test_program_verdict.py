@@ -1,7 +1,6 @@
 """Where facts settle it, a small model is not asked (J2)."""
 
 from duckflow.domain.work.checks import CheckResult
-from duckflow.domain.work.objective import EvaluationRules
 from duckflow.evaluation.facts import Fact, as_evidence, verification_of
 from duckflow.evaluation.verdict import judge_by_facts
 from fakes.cases import case, seen
@@ -89,11 +88,10 @@ def test_only_the_newest_checks_are_cited():
     assert found.requirement_scores[0].evidence == ("e7",)
 
 
-def test_no_numbers_make_a_broken_file_done():
-    rules = EvaluationRules(done_at=0.3, unproven_at_most=0.9)
-    found = judge_by_facts(case(verification="failed"), [fact(state="broken")], rules)
+def test_a_broken_file_is_not_done():
+    found = judge_by_facts(case(verification="failed"), [fact(state="broken")])
     assert found is not None
-    assert (found.done, found.overall_score) == (False, 0.29)
+    assert (found.done, found.overall_score) == (False, 0.5)
 
 
 def test_J11_what_was_run_is_cited_behind_the_files_it_was_run_on():

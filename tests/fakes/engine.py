@@ -91,6 +91,7 @@ async def engine(folder: Path, *answers: str | dict[str, Any], mode: str = "edit
     limits = {
         "dynamic_limits": {"hard_max_loops": options.pop("max_loops", 20)},
         "budget": options.pop("budget", {}),
+        "learning": options.pop("learning", {}),
     }
     memory = options.pop("memory", {})
     # Checks start programs; a test that wants them says so.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from duckflow.config.pacing import PacemakerSettings
+from duckflow.config.settings import PacemakerSettings
 from duckflow.domain.decision import Action, Decision, StateDelta
 from duckflow.domain.events import (
     ActionFinished,
@@ -184,8 +184,8 @@ class Duck:
         self.limit = compute_limit(
             how.pop("profile", None),
             self.vitals,
-            measure(self.table.complexity, messages=1),
-            self.table,
+            measure(messages=1),
+            self.table.dynamic_limits,
         ).limit
         self.loops = self.progressed = 0
         self.unresolved = 0
@@ -202,8 +202,8 @@ class Duck:
         self.progressed += trace.progressed
         events: tuple[FocusEvent, ...] = (*trace.gains, *(("repetition",) if signs else ()))
         self.vitals = Vitals(
-            mood=mood_of(self.confidence, self.history, self.table.vitals),
-            focus=focus_after(self.vitals.focus, events, self.table.vitals),
+            mood=mood_of(self.confidence, self.history),
+            focus=focus_after(self.vitals.focus, events),
             stamina=self._stamina(),
         )
         repeated = any(sign not in IDLE for sign in signs)
@@ -218,8 +218,7 @@ class Duck:
         return move
 
     def _stamina(self) -> float:
-        numbers = self.table.vitals
-        return stamina_of(self.loops, self.limit, self.unresolved, numbers, progressed=self.progressed)
+        return stamina_of(self.loops, self.limit, self.unresolved, progressed=self.progressed)
 
     def live_on(self, one: Loop, most: int = 100) -> int:
         """How many times a loop is lived until the user is asked."""
@@ -250,5 +249,5 @@ class Duck:
         return move
 
     def _focus(self, event: FocusEvent) -> None:
-        focus = focus_after(self.vitals.focus, (event,), self.table.vitals)
+        focus = focus_after(self.vitals.focus, (event,))
         self.vitals = self.vitals.model_copy(update={"focus": focus})

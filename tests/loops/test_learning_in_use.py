@@ -22,3 +22,6 @@ async def test_I11_after_eight_short_tasks_the_ninth_is_given_less(folder: Path)
         bases = [one.limit.base for one in duck.of(LimitSet)]
         assert bases == [8] * 8 + [6]
         assert duck.of(LimitSet)[-1].limit.learned_from == 8
+    async with engine(folder, short[0], learning={"enabled": False}) as duck:
+        await duck.app.chat.say("write 0")
+        assert [one.limit.base for one in duck.of(LimitSet)] == [8]

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckflow.config.pacing import Budget
+from duckflow.config.settings import Budget
 from duckflow.domain.state import Request
 from duckflow.i18n.catalogue import set_language, text
 from duckflow.pacemaker.budget import BudgetLevel, explain_budget, judge
@@ -33,7 +33,6 @@ def spent(**used) -> Request:
         (spent(tokens=1000, grants=2), BOTH, "fine", "tokens"),
         (spent(tokens=1600, grants=2), BOTH, "near", "tokens"),
         (spent(tokens=2000, grants=2), BOTH, "spent", "tokens"),
-        (spent(tokens=500), Budget(max_tokens=1000, warn_share=0.5), "near", "tokens"),
     ],
 )
 def test_I9_warned_at_eighty_per_cent_and_asked_at_all_of_it(request_, budget, level, resource):

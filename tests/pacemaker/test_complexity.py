@@ -4,11 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckflow.config.pacing import ComplexityScale
 from duckflow.pacemaker.limit import measure
 from fakes.rows import every_row
-
-SCALE = ComplexityScale()
 
 counts = st.integers(0, 50)
 
@@ -32,13 +29,13 @@ counts = st.integers(0, 50)
     ],
 )
 def test_I3_it_is_the_mean_of_files_messages_and_errors(files, messages, errors, actions, complexity):
-    found = measure(SCALE, files=files, messages=messages, errors=errors, actions=actions)
+    found = measure(files=files, messages=messages, errors=errors, actions=actions)
     assert found == pytest.approx(complexity)
 
 
 @given(st.builds(dict, files=counts, messages=counts, errors=counts, actions=counts))
 def test_I3_it_is_never_outside_its_bounds(counted):
-    assert 0 <= measure(SCALE, **counted) <= 1
+    assert 0 <= measure(**counted) <= 1
 
 
 @given(
@@ -48,4 +45,4 @@ def test_I3_it_is_never_outside_its_bounds(counted):
 )
 def test_I3_more_of_anything_never_makes_it_simpler(counted, name, more):
     grown = {**counted, name: counted[name] + more}
-    assert measure(SCALE, **grown) >= measure(SCALE, **counted)
+    assert measure(**grown) >= measure(**counted)

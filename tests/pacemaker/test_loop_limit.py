@@ -5,14 +5,14 @@ from typing import get_args
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from duckflow.config.pacing import BaseLoops, DynamicLimits, PacemakerSettings
+from duckflow.config.settings import DynamicLimits
 from duckflow.domain.decision import TaskProfile
 from duckflow.domain.pacing.limits import Adjustment
 from duckflow.domain.pacing.vitals import Vitals
-from duckflow.pacemaker.limit import compute_limit, extend, loops_by_profile, score_of
+from duckflow.pacemaker.limit import BASE_LOOPS, compute_limit, extend, score_of
 from fakes.rows import every_row
 
-TABLE = PacemakerSettings()
+USUAL_LIMITS = DynamicLimits()
 LOW, USUAL, HIGH = (Vitals(mood=value, focus=value, stamina=value) for value in (0.3, 0.6, 1.0))
 COMPLEXITIES = (0.0, 0.5, 1.0)
 
@@ -41,7 +41,7 @@ profiles = st.sampled_from([None, *get_args(TaskProfile)])
 
 
 def limit_of(profile, vitals, complexity, used=0) -> int:
-    return compute_limit(profile, vitals, complexity, TABLE, used).limit
+    return compute_limit(profile, vitals, complexity, USUAL_LIMITS, used).limit
 
 
 @every_row(("profile", "vitals", "complexity", "limit"), CELLS)
@@ -57,7 +57,7 @@ def test_the_table_above_is_whole():
 
 
 def test_I1_nine_profiles_have_their_base_loops_and_an_unknown_task_has_eight():
-    assert loops_by_profile(BaseLoops()) == {
+    assert BASE_LOOPS == {
         "simple_question": 5,
         "code_analysis": 12,
         "file_operation": 8,
@@ -69,14 +69,14 @@ def test_I1_nine_profiles_have_their_base_loops_and_an_unknown_task_has_eight():
         "research": 16,
         None: 8,
     }
-    assert set(loops_by_profile(BaseLoops())) == {*get_args(TaskProfile), None}
-    assert compute_limit(None, USUAL, 0.0, TABLE).limit == 8
-    assert compute_limit("dancing", USUAL, 0.0, TABLE).base == 8
+    assert set(BASE_LOOPS) == {*get_args(TaskProfile), None}
+    assert compute_limit(None, USUAL, 0.0, USUAL_LIMITS).limit == 8
+    assert compute_limit("dancing", USUAL, 0.0, USUAL_LIMITS).base == 8
 
 
 def test_I2_the_worked_example_of_a_code_analysis():
     """Mood 0.75, focus 0.80, stamina 0.65, complexity 0.6: fourteen loops."""
-    limit = compute_limit("code_analysis", Vitals(mood=0.75, focus=0.80, stamina=0.65), 0.6, TABLE)
+    limit = compute_limit("code_analysis", Vitals(mood=0.75, focus=0.80, stamina=0.65), 0.6, USUAL_LIMITS)
     assert (limit.limit, limit.base, limit.vitals_score, limit.vitals_factor) == (14, 12, 0.75, 1.0)
     assert (limit.complexity_factor, limit.product) == (1.24, 14.88)
     assert limit.adjustments == (Adjustment(source="complexity", percent=24),)
@@ -100,20 +100,20 @@ def test_I2_the_worked_example_of_a_code_analysis():
     ],
 )
 def test_I2_the_score_is_exact_at_its_bounds(vitals, score, factor):
-    limit = compute_limit("debugging", vitals, 0.0, TABLE)
+    limit = compute_limit("debugging", vitals, 0.0, USUAL_LIMITS)
     assert (limit.vitals_score, limit.vitals_factor) == (score, factor)
 
 
 def test_a_product_that_is_a_whole_number_on_paper_is_one_here():
     """18 × 1.2 × 1.25 is 27, which floating point alone misses."""
-    far = PacemakerSettings(dynamic_limits=DynamicLimits(max_loops=40))
+    far = DynamicLimits(max_loops=40)
     assert int(18 * 1.2 * (1 + 0.625 * 0.4)) == 26
     assert compute_limit("complex_reasoning", HIGH, 0.625, far).limit == 27
 
 
 def test_I2_adjustments_are_in_per_cent():
     def shown(vitals, complexity):
-        found = compute_limit("debugging", vitals, complexity, TABLE).adjustments
+        found = compute_limit("debugging", vitals, complexity, USUAL_LIMITS).adjustments
         return {one.source: one.percent for one in found}
 
     assert shown(HIGH, 1.0) == {"vitals": 20, "complexity": 40}
@@ -126,27 +126,27 @@ def test_I2_a_new_profile_never_sets_it_below_the_loops_used(used, limit):
     assert limit_of("simple_question", LOW, 0.0, used) == limit
 
 
-def test_the_bounds_are_settable_and_the_upper_one_counts():
-    def bounded(least, most):
-        table = PacemakerSettings(dynamic_limits=DynamicLimits(min_loops=least, max_loops=most))
+def test_the_maximum_is_settable_and_counts_more_than_the_minimum():
+    def bounded(most):
+        limits = DynamicLimits(max_loops=most)
         return [
-            compute_limit(profile, USUAL, 0.0, table).limit for profile in ("simple_question", "research")
+            compute_limit(profile, USUAL, 0.0, limits).limit for profile in ("simple_question", "research")
         ]
 
-    assert bounded(7, 12) == [7, 12]
-    assert bounded(9, 4) == [4, 4]
-    assert bounded(3, 40) == [5, 16]
+    assert bounded(12) == [5, 12]
+    assert bounded(2) == [2, 2]
+    assert bounded(40) == [5, 16]
 
 
 @every_row("complexity", [float("nan"), float("inf"), float("-inf"), None, "much"])
 def test_I4_whatever_goes_wrong_the_configured_maximum_holds(complexity):
-    limit = compute_limit("research", USUAL, complexity, TABLE, used=2)
+    limit = compute_limit("research", USUAL, complexity, USUAL_LIMITS, used=2)
     assert limit.limit == 20
     assert limit.fallback
 
 
 def test_I4_without_vitals_or_without_a_table_there_is_still_a_limit():
-    own = PacemakerSettings(dynamic_limits=DynamicLimits(max_loops=33))
+    own = DynamicLimits(max_loops=33)
     assert compute_limit("research", None, 0.0, own).limit == 33
     nothing = compute_limit("research", USUAL, 0.0, None)
     assert (nothing.limit, bool(nothing.fallback)) == (15, True)
@@ -157,7 +157,7 @@ def test_I4_without_vitals_or_without_a_table_there_is_still_a_limit():
 @example(profile="complex_reasoning", vitals=HIGH, complexity=1.0, used=0)
 @example(profile="simple_question", vitals=LOW, complexity=0.0, used=0)
 def test_I2_the_limit_is_always_between_its_bounds(profile, vitals, complexity, used):
-    limit = compute_limit(profile, vitals, complexity, TABLE, used)
+    limit = compute_limit(profile, vitals, complexity, USUAL_LIMITS, used)
     assert 3 <= limit.limit <= 20
     assert limit.limit >= used
     assert limit.fallback is None
@@ -171,7 +171,7 @@ def test_more_complexity_never_gives_fewer_loops(profile, vitals, low, high):
 
 @given(profile=profiles, one=any_vitals, other=any_vitals, complexity=shares)
 def test_better_vitals_never_give_fewer_loops(profile, one, other, complexity):
-    if score_of(one, TABLE.factors) > score_of(other, TABLE.factors):
+    if score_of(one) > score_of(other):
         one, other = other, one
     assert limit_of(profile, one, complexity) <= limit_of(profile, other, complexity)
 

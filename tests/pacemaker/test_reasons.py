@@ -5,7 +5,7 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckflow.config.pacing import PacemakerSettings
+from duckflow.config.settings import DynamicLimits
 from duckflow.domain.decision import TaskProfile
 from duckflow.domain.pacing.limits import Adjustment, LoopLimit
 from duckflow.domain.pacing.reasons import complexity_word, explain, explain_extension, vital_word
@@ -16,8 +16,8 @@ from duckflow.pacemaker.log_lines import log_end, log_loop, log_move, log_start
 from duckflow.pacemaker.rules import Consult, Extend, Replan
 from fakes.rows import every_row
 
-TABLE = PacemakerSettings()
-ANALYSIS = compute_limit("code_analysis", Vitals(mood=0.75, focus=0.80, stamina=0.45), 0.6, TABLE)
+LIMITS = DynamicLimits()
+ANALYSIS = compute_limit("code_analysis", Vitals(mood=0.75, focus=0.80, stamina=0.45), 0.6, LIMITS)
 shares = st.floats(0, 1)
 
 
@@ -40,7 +40,7 @@ def test_I5_the_whole_reason_in_english():
 
 
 def test_I5_the_whole_reason_in_japanese():
-    limit = compute_limit("debugging", Vitals(mood=0.1, focus=0.2, stamina=0.9), 0.8, TABLE, used=14)
+    limit = compute_limit("debugging", Vitals(mood=0.1, focus=0.2, stamina=0.9), 0.8, LIMITS, used=14)
     assert shown(limit, "ja") == [
         "作業の種類: デバッグ（基準 14 ループ）",
         "気分（計画への自信）: 0.10、低め",
@@ -56,19 +56,19 @@ def test_I5_the_whole_reason_in_japanese():
 
 
 def test_I5_loops_used_are_spoken_of_only_where_they_count():
-    few, many = (compute_limit("debugging", Vitals(), 0.0, TABLE, used=used) for used in (2, 18))
+    few, many = (compute_limit("debugging", Vitals(), 0.0, LIMITS, used=used) for used in (2, 18))
     assert not any("already used" in line for line in shown(few))
     assert shown(many)[-1] == "It is at least the 18 loops already used."
 
 
 def test_I5_without_an_adjustment_that_is_said():
-    limit = compute_limit(None, Vitals(mood=0.6, focus=0.6, stamina=0.6), 0.0, TABLE)
+    limit = compute_limit(None, Vitals(mood=0.6, focus=0.6, stamina=0.6), 0.0, LIMITS)
     assert "No adjustment" in shown(limit)
     assert "Task: of an unknown kind, 8 base loops" in shown(limit)
 
 
 def test_I4_I5_a_limit_that_could_not_be_worked_out_says_so():
-    limit = compute_limit("research", Vitals(), float("nan"), TABLE)
+    limit = compute_limit("research", Vitals(), float("nan"), LIMITS)
     (line,) = shown(limit)
     assert line.startswith("The limit could not be worked out (ValueError(")
     assert line.endswith("so it is 20 loops.")
@@ -106,7 +106,7 @@ def test_I5_words_for_numbers(value, vital, complexity):
     used=st.integers(0, 20),
 )
 def test_I5_every_reason_has_its_words_in_both_languages(profile, vitals, complexity, used):
-    limit = compute_limit(profile, vitals, complexity, TABLE, used)
+    limit = compute_limit(profile, vitals, complexity, LIMITS, used)
     for language in ("en", "ja"):
         assert all(shown(limit, language))
     assert take_gaps() == frozenset()
@@ -126,7 +126,7 @@ def test_I5_I8_the_log_at_the_start_has_vitals_adjustments_and_arithmetic():
         "12 × 1.00 × 1.24 = 14.88, between 3 and 20: 14",
     )
     (line,) = log_start(compute_limit("research", Vitals(), 0.0, None))
-    assert line == "limit 15 for research, as configured: ValueError('there is no table')"
+    assert line == "limit 15 for research, as configured: ValueError('there are no limits')"
 
 
 @every_row(

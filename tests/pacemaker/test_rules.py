@@ -5,7 +5,7 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckflow.config.pacing import DynamicLimits, PacemakerSettings, Thresholds
+from duckflow.config.settings import DynamicLimits, PacemakerSettings, Thresholds
 from duckflow.domain.decision import NextStep
 from duckflow.domain.pacing.vitals import Vitals
 from duckflow.pacemaker.budget import BudgetLevel

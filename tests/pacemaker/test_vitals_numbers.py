@@ -7,7 +7,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from duckflow.config.pacing import VitalsNumbers
 from duckflow.domain.frozen import replace
 from duckflow.domain.pacing.limits import LoopTrace, PastAction
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals, sparkline
@@ -23,7 +22,6 @@ from duckflow.pacemaker.vitals import (
 from fakes.pacing import fail, loop, read, trace_all
 from fakes.rows import every_row
 
-NUMBERS = VitalsNumbers()
 OK, NO, REFUSED = "ok", "failed", "refused"
 
 shares = st.floats(0, 1)
@@ -34,15 +32,15 @@ outcomes_seen = st.lists(st.booleans(), max_size=8)
 def mood(confidence=None, *outcomes, **how) -> float:
     past = PastAction(call="c", operation="o", target="t", result="r")
     acts = [replace(past, failed=ok is NO, refused=ok is REFUSED) for ok in outcomes]
-    return mood_of(confidence, [LoopTrace(acts=(act,)) for act in acts], NUMBERS, **how)
+    return mood_of(confidence, [LoopTrace(acts=(act,)) for act in acts], **how)
 
 
 def focus(start, *events) -> float:
-    return focus_after(start, events, NUMBERS)
+    return focus_after(start, events)
 
 
 def stamina(loops, limit, unresolved=0, progressed=0) -> float:
-    return stamina_of(loops, limit, unresolved, NUMBERS, progressed=progressed)
+    return stamina_of(loops, limit, unresolved, progressed=progressed)
 
 
 def test_H1_all_are_full_at_the_start_and_none_can_leave_its_bounds():
@@ -152,8 +150,8 @@ def test_H4_stamina_goes_with_loops_that_bring_nothing_and_with_errors_of_tools(
 
 def test_H3_H4_a_new_request_finds_focus_and_strength_again():
     tired = Vitals(mood=0.85, focus=0.1, stamina=0.2)
-    assert begin(tired, False, NUMBERS) == Vitals(mood=0.85, focus=0.7, stamina=1.0)
-    assert begin(tired, True, NUMBERS) == Vitals(mood=0.95, focus=0.7, stamina=1.0)
+    assert begin(tired, False) == Vitals(mood=0.85, focus=0.7, stamina=1.0)
+    assert begin(tired, True) == Vitals(mood=0.95, focus=0.7, stamina=1.0)
 
 
 @every_row(
@@ -168,7 +166,7 @@ def test_H3_H4_a_new_request_finds_focus_and_strength_again():
     ],
 )
 def test_H3_a_prompt_becomes_crowded_once(before, now, crosses):
-    assert crosses_window(before, now, 1000, NUMBERS) is crosses
+    assert crosses_window(before, now, 1000) is crosses
 
 
 @every_row(
@@ -193,7 +191,7 @@ def test_H2_what_failed_is_read_off_the_traces_of_which_the_newest_count():
         loop(fail(read("c"))),
         loop(read("d"), fail(read("e"), outcome="refused"), read("f")),
     )
-    assert mood_of(1.0, trace_all(loops), NUMBERS) == mood(1.0, OK, NO, OK, NO, OK) == 0.88
+    assert mood_of(1.0, trace_all(loops)) == mood(1.0, OK, NO, OK, NO, OK) == 0.88
 
 
 @given(

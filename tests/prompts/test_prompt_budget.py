@@ -2,12 +2,11 @@
 
 import pytest
 
-from duckflow.config.settings import PromptSettings
 from duckflow.dialects.json_text import json_prompt
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.state import AgentState, Items
 from duckflow.i18n.catalogue import set_language, text
-from duckflow.prompts.budget import DROP_ORDER, PromptFrame, RulesTooLong, check_rules
+from duckflow.prompts.budget import DROP_ORDER, LayerSizes, PromptFrame, RulesTooLong, check_rules
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.prompts.tokens import TokenCounter, estimate_tokens
 from fakes.prompt_states import answered, asked, found, looks
@@ -23,10 +22,8 @@ FULL = Items(
 )
 
 
-async def assemble(
-    state: AgentState, window: int = 32_768, rules: str = "", **budgets: float
-) -> RenderedPrompt:
-    frame = PromptFrame(rules=rules, budgets=PromptSettings.model_validate(budgets))
+async def assemble(state: AgentState, window: int = 32_768, rules: str = "", **sizes: int) -> RenderedPrompt:
+    frame = PromptFrame(rules=rules, sizes=LayerSizes(**sizes))
     return await json_prompt(ModelTraits(name="any", window=window), (), frame, TokenCounter()).assemble(
         state
     )
@@ -53,7 +50,7 @@ async def test_F3_over_the_base_budget_the_oldest_summaries_go():
     shown = [summary for summary in SUMMARIES if summary in whole(prompt)]
     assert 0 < len(shown) < 5
     assert shown == list(SUMMARIES[-len(shown) :])
-    roomy = whole(await assemble(asked("go", summaries=SUMMARIES), base_tokens=2000))
+    roomy = whole(await assemble(asked("go", summaries=SUMMARIES), base=2000))
     assert all(summary in roomy for summary in SUMMARIES)
 
 
@@ -61,7 +58,7 @@ async def test_F3_over_the_base_budget_the_oldest_summaries_go():
     ("main_tokens", "questions", "plan"), [(2500, True, True), (1400, False, True), (900, False, False)]
 )
 async def test_F3_over_the_main_budget_questions_go_before_the_plan(main_tokens, questions, plan):
-    made = whole(await assemble(asked("go", items=FULL), main_tokens=main_tokens))
+    made = whole(await assemble(asked("go", items=FULL), main=main_tokens))
     assert ("Open questions" in made, "Brief plan" in made) == (questions, plan)
     for line in (FULL.goal, FULL.why_now, *FULL.constraints):
         assert line in made
@@ -69,7 +66,7 @@ async def test_F3_over_the_main_budget_questions_go_before_the_plan(main_tokens,
 
 async def test_a_procedure_that_does_not_fit_is_left_out():
     state = asked("go", pattern="base_specialized")
-    made = whole(await assemble(state, specialized_tokens=100))
+    made = whole(await assemble(state, specialized=100))
     assert "Procedure" not in made
     assert "Step: EXECUTION" in made
 
@@ -83,7 +80,7 @@ async def test_F3_over_the_window_evidence_goes_then_summaries_then_questions_th
     marks = ("old find old find", SUMMARIES[-1], "Open questions", "Brief plan")
     seen: list[tuple[bool, ...]] = []
     for window in range(12_000, 3000, -100):
-        made = whole(await assemble(state, window=window, base_tokens=2000, main_tokens=2500))
+        made = whole(await assemble(state, window=window, base=2000, main=2500))
         assert request in made
         assert FULL.goal in made
         kept = tuple(mark in made for mark in marks)

@@ -11,6 +11,7 @@ from duckflow.config.settings import WebSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import ActionFinished, ApprovalRequested
 from duckflow.domain.questions.approval import AnswerApproval
+from duckflow.tools.web import fetch
 from duckflow.tools.web.fetch import FetchPage, is_public, read_address, web_tools
 from duckflow.tools.web.page_text import page_text
 from fakes.engine import decision, engine
@@ -63,7 +64,7 @@ def test_html_becomes_what_a_reader_sees():
     assert page_text(PAGE) == "A page\n\nHello\n\nto you\n\n- one\n- two\nend"
 
 
-async def test_pages_are_fetched_as_text_within_bounds_and_redirects_stay_on_the_site(site):
+async def test_pages_are_fetched_as_text_within_bounds_and_redirects_stay_on_the_site(site, monkeypatch):
     assert (await fetched(f"{site}/here")).endswith("end")
     assert "leads to another site: http://example.invalid/page" in await fetched(f"{site}/away")
     assert "without end" in await fetched(f"{site}/round")
@@ -71,7 +72,8 @@ async def test_pages_are_fetched_as_text_within_bounds_and_redirects_stay_on_the
     assert len(long) < 1_200
     assert long.endswith("red")
     assert "\x1b" not in long
-    assert (await fetched(f"{site}/long", max_bytes=1_000)).endswith("\n" + "a" * 1_000)
+    monkeypatch.setattr(fetch, "MAX_BYTES", 1_000)
+    assert (await fetched(f"{site}/long")).endswith("\n" + "a" * 1_000)
     assert "no text but image/png" in await fetched(f"{site}/image")
     assert "The answer was 404" in await fetched(f"{site}/gone")
 

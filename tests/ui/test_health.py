@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from duckflow.config.pacing import PacemakerSettings
+from duckflow.config.settings import DynamicLimits
 from duckflow.domain.events import StoredEvent
 from duckflow.domain.health import examine, remark_on
 from duckflow.domain.model import Usage
@@ -27,7 +27,7 @@ NOW = datetime(2025, 1, 1, tzinfo=UTC)
 
 
 def working(**fields) -> AgentState:
-    limit = compute_limit("debugging", WELL, 0.2, PacemakerSettings())
+    limit = compute_limit("debugging", WELL, 0.2, DynamicLimits())
     request = Request(request_id="r_1", text="mend the\nparser", loops=4, limit=limit, **fields)
     usage = {"creative": TierUsage(calls=1, tokens=Usage(input_tokens=1000, output_tokens=234), cost_usd=0.5)}
     return AgentState(vitals=WELL, vitals_over_time=(Vitals(), ILL, WELL), request=request, usage=usage)

@@ -9,7 +9,7 @@ import pyte
 import pytest
 
 from duckflow.cli.chat.welcome import start_text
-from duckflow.config.pacing import PacemakerSettings
+from duckflow.config.settings import DynamicLimits
 from duckflow.domain.decision import Action
 from duckflow.domain.events import Recovered
 from duckflow.domain.extensions import Extensions
@@ -43,7 +43,7 @@ STATE = AgentState(
         request_id="r",
         text=ASKED,
         loops=4,
-        limit=compute_limit("debugging", WELL, 0.2, PacemakerSettings()),
+        limit=compute_limit("debugging", WELL, 0.2, DynamicLimits()),
         objective=TaskObjective(
             request=ASKED,
             requirements=(RequirementItem(requirement="長い要件は途中で切れずに最後まで読めること"),),

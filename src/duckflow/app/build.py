@@ -118,17 +118,17 @@ def build(
         ),
         mcp,
     )
-    limits = DraftLimits(most=settings.llm.candidates, seconds=settings.llm.candidates_time_s)
-    model = DecisionModel(
-        session, tiers, catalogue, look, rules, settings.prompt, advisor, limits, base.shell
-    )
+    limits = DraftLimits(most=settings.llm.candidates)
+    model = DecisionModel(session, tiers, catalogue, look, rules, advisor, limits, base.shell)
     dispatcher = _dispatcher(base, catalogue)
     pacing = Pacing(session, settings.duck_pacemaker, model.traits, Outcomes(base.log.database).loops_used)
     verifying = Verification(session, dispatcher, ProjectTests(workspace) if attended else None)
     collector = CaseEvidenceCollector(session, workspace, Differences(workspace, base.kept), base.checks)
-    judging = Judging(session, advisor, verifying, collector, settings.evaluation)
+    judging = Judging(session, advisor, verifying, collector, settings.evaluation.max_iterations)
     turn = Turn(session, model, dispatcher, pacing, judging, verifying, base.steps, base.hooks)
-    memory = SessionMemory(session, Memories(base.log.database), settings.memory, model.traits)
+    memory = SessionMemory(
+        session, Memories(base.log.database), model.traits, enabled=settings.memory.enabled
+    )
     answers = UserAnswers(session, dispatcher, advisor, base.steps, pacing)
     chat = ChatLoop(
         session, turn, answers, base.steps, pacing, dispatcher, model, look, memory, tasks, base.hooks

@@ -17,6 +17,15 @@ SHORT_VARIABLES: Mapping[str, str] = {
 }
 """Environment variables with short names, instead of DUCKFLOW_SECTION__KEY."""
 
+REMOVED = (
+    *("duck_pacemaker.base_loops", "duck_pacemaker.factors", "duck_pacemaker.complexity"),
+    *("duck_pacemaker.vitals", "duck_pacemaker.dynamic_limits.min_loops", "duck_pacemaker.budget.warn_share"),
+    *("duck_pacemaker.learning.least_requests", "duck_pacemaker.learning.reach", "prompt"),
+    *("evaluation.done_at", "evaluation.unproven_at_most", "evaluation.weights", "memory.max_entries"),
+    *("llm.candidates_time_s", "web.max_bytes", "web.timeout_s"),
+)
+"""Settings of earlier versions whose values are fixed now, so that no other key is suggested for them."""
+
 
 @cache
 def leaves() -> Mapping[str, FieldInfo]:
@@ -52,6 +61,8 @@ def nearest(key: str) -> str | None:
     """Return the closest known key: the same last word in another section, otherwise a similar spelling."""
     import difflib  # noqa: PLC0415 - only a mistake needs it
 
+    if key.startswith(REMOVED):
+        return None
     known = [*leaves(), *sections()]
     last = key.rpartition(".")[2]
     moved = [one for one in known if one.rpartition(".")[2] == last]

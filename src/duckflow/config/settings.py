@@ -7,14 +7,18 @@ from pydantic import AfterValidator, Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from duckflow.config.mcp import McpSettings, from_home
-from duckflow.config.pacing import PacemakerSettings
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import EffortChoice
 from duckflow.domain.modes import Mode
 from duckflow.domain.transitions import Transitions
-from duckflow.domain.work.objective import EvaluationRules
 
 SandboxChoice = Literal["auto", "bubblewrap", "namespaces", "landlock", "external", "none"]
+Language = Literal["auto", "ja", "en"]
+Name = Annotated[str, Field(min_length=1, max_length=500)]
+Count = Annotated[int, Field(ge=1, le=10_000_000)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Window = Annotated[int, Field(ge=512, le=10_000_000)]
+HomePath = Annotated[Path, AfterValidator(lambda path: Path(from_home(str(path))))]
 
 
 class ShellSettings(Frozen):
@@ -46,6 +50,65 @@ class ShellSettings(Frozen):
 
     disk_mb: Annotated[int, Field(ge=1, le=100_000_000)] = 16_384
     """Disk space for everything a command writes; it is stopped beyond that."""
+
+
+class DynamicLimits(Frozen):
+    """Bounds for the number of loops of one request."""
+
+    max_loops: Count = 20
+    """Maximum loops a request is given at first; progress extends it."""
+
+    hard_max_loops: Count = 200
+    """Maximum loops of a request without asking you, even with progress (`--max-loops`)."""
+
+
+class Thresholds(Frozen):
+    """Values below which a vital counts as low."""
+
+    mood: Share = 0.7
+    """Below this, Duckflow asks you before it continues."""
+
+    focus: Share = 0.3
+    """Below this, Duckflow makes a new plan, and asks you the next time."""
+
+    stamina: Share = 0.1
+    """Below this, Duckflow stops and reports."""
+
+
+class Budget(Frozen):
+    """Resources other than loops that one request may use before you are asked."""
+
+    max_tokens: Annotated[int, Field(ge=1, le=10_000_000_000)] | None = None
+    """Tokens read and written by all models; no limit if left out."""
+
+    max_cost_usd: Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)] | None = None
+    """US dollars, where prices are known; no limit if left out."""
+
+
+class LearningSettings(Frozen):
+    """Learning from earlier requests."""
+
+    enabled: bool = True
+    """Adapt the number of loops to what earlier requests used."""
+
+
+class PacemakerSettings(Frozen):
+    """The pacemaker, which decides how long to work before asking."""
+
+    dynamic_limits: DynamicLimits = DynamicLimits.model_construct()
+    thresholds: Thresholds = Thresholds.model_construct()
+    learning: LearningSettings = LearningSettings.model_construct()
+    budget: Budget = Budget.model_construct()
+
+
+class EvaluationSettings(Frozen):
+    """When a request counts as done."""
+
+    max_iterations: Annotated[int, Field(ge=1, le=100)] = 3
+    """Maximum evaluations of a request between two of your answers."""
+
+    verify: Annotated[str, Field(max_length=2_000)] = ""
+    """Command that must succeed before any request counts as done; it is run without asking."""
 
 
 class CheckSettings(Frozen):
@@ -83,9 +146,6 @@ class MemorySettings(Frozen):
     enabled: bool = True
     """Keep notes, and show them to models in later sessions."""
 
-    max_entries: Annotated[int, Field(ge=1, le=5_000)] = 500
-    """Maximum notes; beyond that, those unused for the longest time are dropped."""
-
 
 class GateSettings(Frozen):
     """Size from which a change needs your approval in every mode."""
@@ -95,13 +155,6 @@ class GateSettings(Frozen):
 
     large_bytes: Annotated[int, Field(ge=1_000, le=64_000_000)] = 200_000
     """Bytes that may be written at once before you are asked."""
-
-
-Language = Literal["auto", "ja", "en"]
-Name = Annotated[str, Field(min_length=1, max_length=500)]
-Count = Annotated[int, Field(ge=1, le=10_000_000)]
-Window = Annotated[int, Field(ge=512, le=10_000_000)]
-HomePath = Annotated[Path, AfterValidator(lambda path: Path(from_home(str(path))))]
 
 
 class EmbeddedSettings(Frozen):
@@ -156,9 +209,6 @@ class LlmSettings(Frozen):
     candidates: Annotated[int, Field(ge=1, le=50)] = 4
     """Drafts of a file a small model may write; the one that passes most checks is used."""
 
-    candidates_time_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 60.0
-    """Seconds after which no further draft is started."""
-
     native_tools: bool | Literal["auto"] = "auto"
     """Let models call operations through their provider's own interface; `auto` does so for large models."""
 
@@ -193,19 +243,6 @@ class RulesSettings(Frozen):
             if Path(name).is_absolute() or ".." in Path(name).parts:
                 raise PydanticCustomError("outside_workspace", "not inside the workspace")
         return files
-
-
-class PromptSettings(Frozen):
-    """Maximum tokens of each part of a prompt."""
-
-    base_tokens: Annotated[int, Field(ge=300, le=100_000)] = 500
-    """Tokens for Duckflow's role, the facts of the session and earlier topics."""
-
-    main_tokens: Annotated[int, Field(ge=100, le=100_000)] = 800
-    """Tokens for the current work: step, task, goal, constraints, plan."""
-
-    specialized_tokens: Annotated[int, Field(ge=100, le=100_000)] = 1200
-    """Tokens for the procedure of a step; it is left out if it does not fit."""
 
 
 class UiSettings(Frozen):
@@ -273,12 +310,6 @@ class WebSettings(Frozen):
     max_chars: Annotated[int, Field(ge=500, le=1_000_000)] = 30_000
     """Characters of a page that are kept, half from its beginning and half from its end."""
 
-    max_bytes: Annotated[int, Field(ge=1_000, le=100_000_000)] = 2_000_000
-    """Maximum bytes read from a page."""
-
-    timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 30.0
-    """Time limit of a fetch, in seconds."""
-
 
 class Settings(Frozen):
     """All settings."""
@@ -292,10 +323,9 @@ class Settings(Frozen):
     llm: LlmSettings = LlmSettings.model_construct()
     transitions: Transitions = Transitions.model_construct()
     duck_pacemaker: PacemakerSettings = PacemakerSettings.model_construct()
-    evaluation: EvaluationRules = EvaluationRules.model_construct()
+    evaluation: EvaluationSettings = EvaluationSettings.model_construct()
     checks: CheckSettings = CheckSettings.model_construct()
     rules: RulesSettings = RulesSettings.model_construct()
-    prompt: PromptSettings = PromptSettings.model_construct()
     ui: UiSettings = UiSettings.model_construct()
     tracing: TracingSettings = TracingSettings.model_construct()
     hooks: HookSettings = HookSettings.model_construct()

@@ -51,7 +51,7 @@ class DecisionPrompt:
         self._room = share_window(traits)
         self._counter = counter
         self._conversation = PromptHistory(counter)
-        self._budget = LayerBudget(frame.budgets, counter)
+        self._budget = LayerBudget(frame.sizes, counter)
         self._parts: dict[SectionName, str] = {
             "base": template("base"),
             "output": form.output,

@@ -11,11 +11,11 @@ from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import (
     AttemptResult,
     ContinuationContext,
-    EvaluationRules,
     RequirementScore,
     SatisfactionEvaluation,
     TaskObjective,
 )
+from duckflow.evaluation.verdict import DONE_AT
 from duckflow.services.evaluation import FailureAnalysis, MissingInfoAnalysis
 
 MOST_ATTEMPTS, MOST_LINES = 3, 6
@@ -28,10 +28,8 @@ def build_continuation(
     objective: TaskObjective,
     missing: MissingInfoAnalysis,
     failure: FailureAnalysis | None = None,
-    rules: EvaluationRules | None = None,
 ) -> ContinuationContext:
     """Collect what is known after an unsatisfactory verdict, with a limit on each part."""
-    rules = rules or EvaluationRules()
     attempts = objective.failed_attempts[-MOST_ATTEMPTS:]
     evaluation = objective.evaluation
     scores = evaluation.requirement_scores if evaluation else ()
@@ -39,12 +37,12 @@ def build_continuation(
     other_ways = (text for text in missing.alternatives if text.casefold() not in tried)
     return ContinuationContext(
         score=objective.satisfaction,
-        needed=rules.done_at,
+        needed=DONE_AT,
         attempts=attempts,
         errors=_last(line for one in attempts for line in one.errors),
         checks=_first(map(_check_line, sorted(objective.checks, key=lambda one: one.state != "failed"))),
-        partial_successes=_first(_met(scores, rules)),
-        problems=_first(_problems(evaluation, failure, rules)),
+        partial_successes=_first(_met(scores)),
+        problems=_first(_problems(evaluation, failure)),
         improvements=_first((*(one.what for one in missing.missing), *(failure.fixes if failure else ()))),
         alternatives=_first(other_ways),
         unavailable=_last(line for one in attempts for line in one.refused),
@@ -69,25 +67,23 @@ def equal_to_failed(
     )
 
 
-def _met(scores: Iterable[RequirementScore], rules: EvaluationRules) -> Iterable[str]:
+def _met(scores: Iterable[RequirementScore]) -> Iterable[str]:
     for one in scores:
         seen = f" [{', '.join(one.evidence)}]" if one.evidence else ""
-        if one.score >= rules.done_at:
+        if one.score >= DONE_AT:
             yield f"{one.requirement}{seen}"
         elif one.score > 0 and one.evidence:
             yield f"in part ({one.score:.2f}): {one.requirement}{seen}"
 
 
-def _problems(
-    evaluation: SatisfactionEvaluation | None, failure: FailureAnalysis | None, rules: EvaluationRules
-) -> Iterable[str]:
+def _problems(evaluation: SatisfactionEvaluation | None, failure: FailureAnalysis | None) -> Iterable[str]:
     if evaluation is None:
         return
     if "failing_verification" in evaluation.caps:
         yield "a check that has to succeed has failed"
     yield from evaluation.missing_aspects
     for one in sorted(evaluation.requirement_scores, key=lambda one: one.priority):
-        if one.score < rules.done_at:
+        if one.score < DONE_AT:
             unproven = ", nothing shows it" if one.cap == "no_evidence" else ""
             yield f"not met ({one.score:.2f}{unproven}): {one.requirement}"
     if failure is not None:

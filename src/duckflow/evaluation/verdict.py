@@ -1,6 +1,6 @@
 """Computes the verdict: the overall score from the evaluator's scores, and whether it suffices (J3). Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Literal
 
@@ -10,7 +10,7 @@ from duckflow.domain.work.objective import (
     REPLY,
     Cap,
     EvaluationCase,
-    EvaluationRules,
+    Priority,
     RequirementItem,
     RequirementScore,
     SatisfactionEvaluation,
@@ -18,8 +18,19 @@ from duckflow.domain.work.objective import (
 from duckflow.evaluation.facts import Fact
 from duckflow.services.evaluation import ScoreDraft, VerdictDraft
 
+DONE_AT = 0.8
+"""Score from which a request counts as done."""
+
+BELOW_DONE = DONE_AT - 0.01
+"""Highest score of a request that is not done."""
+
+UNPROVEN_AT_MOST = 0.5
+"""Maximum score of a requirement without cited evidence."""
+
+WEIGHTS: Mapping[Priority, int] = {1: 3, 2: 2, 3: 1}
+"""Weights of requirements by priority."""
+
 MOST_ASPECTS = 8
-USUAL_RULES = EvaluationRules.model_construct()
 
 _NUMBER = lazy_regex(r"\s*#?(\d{1,3})(?:[.):](?=\s|$)|\s*$)")
 _PRIORITY = lazy_regex(r"\(priority [123]\)\s*$")
@@ -29,18 +40,16 @@ _COMPARED = 500
 _ASPECT, _QUALITY = 300, 1_000
 
 
-def compute_verdict(
-    case: EvaluationCase, draft: VerdictDraft | None, rules: EvaluationRules = USUAL_RULES
-) -> SatisfactionEvaluation:
+def compute_verdict(case: EvaluationCase, draft: VerdictDraft | None) -> SatisfactionEvaluation:
     """Compute the verdict on a case. `draft` is None without a readable answer of an evaluator."""
     if draft is None:
-        return _without_judge(case, rules)
-    scores = tuple(_scores(case, draft, rules))
+        return _without_judge(case)
+    scores = tuple(_scores(case, draft))
     missing = _aspects(draft.missing_aspects)
-    overall, caps = _whole(case, draft, scores, rules)
+    overall, caps = _whole(case, draft, scores)
     return SatisfactionEvaluation(
         overall_score=overall,
-        done=overall >= rules.done_at,
+        done=overall >= DONE_AT,
         requirement_scores=scores,
         missing_aspects=missing,
         quality_assessment=one_line(draft.quality_assessment, _QUALITY),
@@ -49,29 +58,24 @@ def compute_verdict(
     )
 
 
-def _weighted_mean(scores: Iterable[RequirementScore], weights: Sequence[int]) -> float:
+def _weighted_mean(scores: Iterable[RequirementScore]) -> float:
     """Return the mean score, weighted by priority; 0 without scores."""
-    weighed = [(weights[one.priority - 1], one.score) for one in scores]
+    weighed = [(WEIGHTS[one.priority], one.score) for one in scores]
     total = sum(weight for weight, _ in weighed)
     # Without rounding, a score of four fifths everywhere would be slightly below 0.8.
     return round(sum(weight * score for weight, score in weighed) / total, 6) if total else 0.0
 
 
-def _below(rules: EvaluationRules) -> float:
-    """Return the highest score of a request that is not done."""
-    return round(rules.done_at - 0.01, 6)
-
-
 def _whole(
-    case: EvaluationCase, draft: VerdictDraft, scores: Sequence[RequirementScore], rules: EvaluationRules
+    case: EvaluationCase, draft: VerdictDraft, scores: Sequence[RequirementScore]
 ) -> tuple[float, tuple[Cap, ...]]:
     """Return the overall score, and everything that lowered it or a part of it."""
-    overall = _weighted_mean(scores, rules.weights)
+    overall = _weighted_mean(scores)
     kept_down = tuple(_reasons_against(case, draft)) if scores else ("no_requirements",)
-    if overall >= rules.done_at and any(one.priority == 1 and one.score < rules.done_at for one in scores):
+    if overall >= DONE_AT and any(one.priority == 1 and one.score < DONE_AT for one in scores):
         kept_down = ("must_not_met", *kept_down)
     if kept_down:
-        overall = min(overall, _below(rules))
+        overall = min(overall, BELOW_DONE)
     return overall, tuple(dict.fromkeys((*kept_down, *(one.cap for one in scores if one.cap))))
 
 
@@ -85,14 +89,14 @@ def _reasons_against(case: EvaluationCase, draft: VerdictDraft) -> Iterable[Cap]
         yield "no_reply"
 
 
-def _scores(case: EvaluationCase, draft: VerdictDraft, rules: EvaluationRules) -> Iterable[RequirementScore]:
+def _scores(case: EvaluationCase, draft: VerdictDraft) -> Iterable[RequirementScore]:
     said: dict[int, list[ScoreDraft]] = {}
     for one in draft.requirement_scores:
         place = _place(one.requirement, case.requirements)
         if place is not None:
             said.setdefault(place, []).append(one)
     for place, item in enumerate(case.requirements):
-        counted = [_counted(item, one, case, rules) for one in said.get(place, ())]
+        counted = [_counted(item, one, case) for one in said.get(place, ())]
         forgotten = RequirementScore(
             requirement=item.requirement, priority=item.priority, score=0.0, cap="forgotten"
         )
@@ -100,15 +104,13 @@ def _scores(case: EvaluationCase, draft: VerdictDraft, rules: EvaluationRules) -
         yield min(counted, key=lambda one: one.score, default=forgotten)
 
 
-def _counted(
-    item: RequirementItem, said: ScoreDraft, case: EvaluationCase, rules: EvaluationRules
-) -> RequirementScore:
+def _counted(item: RequirementItem, said: ScoreDraft, case: EvaluationCase) -> RequirementScore:
     evidence = tuple(one for one in _cited(said) if one in _citable(case, item))
-    unproven = not evidence and said.score > rules.unproven_at_most
+    unproven = not evidence and said.score > UNPROVEN_AT_MOST
     return RequirementScore(
         requirement=item.requirement,
         priority=item.priority,
-        score=rules.unproven_at_most if unproven else said.score,
+        score=UNPROVEN_AT_MOST if unproven else said.score,
         claimed=said.score,
         evidence=evidence,
         cap="no_evidence" if unproven else None,
@@ -151,20 +153,18 @@ def _place(said: str, requirements: Sequence[RequirementItem]) -> int | None:
     return known.index(near[0]) if near else None
 
 
-def _without_judge(case: EvaluationCase, rules: EvaluationRules) -> SatisfactionEvaluation:
+def _without_judge(case: EvaluationCase) -> SatisfactionEvaluation:
     """Judge by the verifying command, tests and examples alone; without them, it is not judged."""
     if case.verification == "none" or not case.requirements:
-        return _same_for_all(case, 0.0, rules, caps=("unreadable",), by="nobody")
+        return _same_for_all(case, 0.0, caps=("unreadable",), by="nobody")
     ran = [one.evidence_id for one in case.checks if one.good]
     missing = _aspects(one.text for one in case.checks if one.state == "failed")
     if case.verification == "passed":
-        return _same_for_all(case, rules.done_at, rules, ran, missing)
-    return _same_for_all(case, _not_enough(rules), rules, ran, missing, ("failing_verification",))
+        return _same_for_all(case, DONE_AT, ran, missing)
+    return _same_for_all(case, UNPROVEN_AT_MOST, ran, missing, ("failing_verification",))
 
 
-def judge_by_facts(
-    case: EvaluationCase, facts: Sequence[Fact], rules: EvaluationRules = USUAL_RULES
-) -> SatisfactionEvaluation | None:
+def judge_by_facts(case: EvaluationCase, facts: Sequence[Fact]) -> SatisfactionEvaluation | None:
     """Judge by the program's own checks, for small models; None if a model has to judge (J11).
 
     A small model that judges its own work agrees with anything, and takes as long as for the work itself. So
@@ -173,7 +173,7 @@ def judge_by_facts(
     judged by the model. The facts and check results are the last items of evidence.
     """
     if case.wants_change and not case.changed and not any(one.supports == "change" for one in case.evidence):
-        return _same_for_all(case, 0.0, rules, (), ("No file was changed.",), ("no_evidence",))
+        return _same_for_all(case, 0.0, (), ("No file was changed.",), ("no_evidence",))
     if case.information or not facts or not case.requirements:
         return None
     looked_at = len(facts) + len(case.checks)
@@ -185,22 +185,21 @@ def judge_by_facts(
         *(f"{what}: failed, and was not made good" for what in case.failing),
     )
     if not missing and case.verification != "failed":
-        return _same_for_all(case, rules.done_at, rules, checks)
+        return _same_for_all(case, DONE_AT, checks)
     cited, shown = [one for _, one in bad] or checks, missing[:MOST_ASPECTS]
-    return _same_for_all(case, _not_enough(rules), rules, cited, shown, ("failing_verification",))
+    return _same_for_all(case, UNPROVEN_AT_MOST, cited, shown, ("failing_verification",))
 
 
 def _same_for_all(
     case: EvaluationCase,
     score: float,
-    rules: EvaluationRules,
     evidence: Iterable[str] = (),
     missing: tuple[str, ...] = (),
     caps: tuple[Cap, ...] = (),
     by: Literal["program", "nobody"] = "program",
 ) -> SatisfactionEvaluation:
     """Return a verdict with the same score for every requirement, because the checks apply to the whole."""
-    cited, done = tuple(evidence), score >= rules.done_at
+    cited, done = tuple(evidence), score >= DONE_AT
     return SatisfactionEvaluation(
         overall_score=score,
         done=done,
@@ -213,10 +212,6 @@ def _same_for_all(
         caps=caps,
         by=by,
     )
-
-
-def _not_enough(rules: EvaluationRules) -> float:
-    return min(rules.unproven_at_most, _below(rules))
 
 
 def _aspects(texts: Iterable[str]) -> tuple[str, ...]:

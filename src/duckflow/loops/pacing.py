@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Literal
 
-from duckflow.config.pacing import ComplexityScale, PacemakerSettings
+from duckflow.config.settings import PacemakerSettings
 from duckflow.domain.decision import TaskProfile
 from duckflow.domain.events import (
     ConsultationAnswered,
@@ -72,7 +72,7 @@ class Pacing:
     def begin(self) -> None:
         """A new request has come in: strength is back, and what was liked lifts the mood (H2 to H4)."""
         state = self._state
-        self._change("request", begin(state.vitals, state.praised, self._table.vitals), "new_request")
+        self._change("request", begin(state.vitals, state.praised), "new_request")
 
     def answered(self) -> None:
         """The user has said how to go on."""
@@ -87,10 +87,11 @@ class Pacing:
             return
         if request.limit and request.profile in (None, request.limit.profile):
             return
-        complexity = _complexity(self._state, request, self._table.complexity)
+        complexity = _complexity(self._state, request)
         used = request.loops if request.limit else 0
         known = self._experience(request.profile) if self._table.learning.enabled else ()
-        limit = compute_limit(request.profile, self._state.vitals, complexity, self._table, used, known)
+        limits = self._table.dynamic_limits
+        limit = compute_limit(request.profile, self._state.vitals, complexity, limits, used, known)
         self._session.record(LimitSet(limit=limit))
         _write(*log_start(limit))
 
@@ -103,18 +104,17 @@ class Pacing:
         trace = trace_loop(request.history, events, rose=_rose(events, request))
         signs = (*find_signs(request.history, trace), *(("failed_before",) if refused else ()))
         tokens = _prompt_tokens(events) or state.prompt_tokens
-        numbers = self._table.vitals
         moved: list[FocusEvent] = []
         if _turned(events, request.goal):
             moved.append("direction_changed")
-        if crosses_window(state.prompt_tokens, tokens, traits.window, numbers):
+        if crosses_window(state.prompt_tokens, tokens, traits.window):
             moved.append("window_crossed")
         moved += trace.gains
         if signs:
             moved.append("repetition")
         said = (event.decision.confidence for event in reversed(events) if isinstance(event, DecisionMade))
         traces = (*request.history, trace)
-        mood = mood_of(next(said, None), traces, numbers, small=traits.small, praised=state.praised)
+        mood = mood_of(next(said, None), traces, small=traits.small, praised=state.praised)
         counted = replace(request, progressed=request.progressed + trace.progressed)
         vitals = replace(self._moved(counted, *moved), mood=mood)
         self._session.record(
@@ -192,17 +192,11 @@ class Pacing:
 
     def _moved(self, request: Request, *events: FocusEvent) -> Vitals:
         """The vitals after these events, with stamina as the counts have it now."""
-        vitals, numbers = self._state.vitals, self._table.vitals
+        vitals, limit, errors = self._state.vitals, self._limit(request), len(request.failing)
         return replace(
             vitals,
-            focus=focus_after(vitals.focus, events, numbers),
-            stamina=stamina_of(
-                request.loops,
-                self._limit(request),
-                len(request.failing),
-                numbers,
-                progressed=request.progressed,
-            ),
+            focus=focus_after(vitals.focus, events),
+            stamina=stamina_of(request.loops, limit, errors, progressed=request.progressed),
         )
 
     def _limit(self, request: Request) -> int:
@@ -243,11 +237,10 @@ def _turned(events: Sequence[Event], goal_before: str) -> bool:
     return spoke and not told and any(turns_away(goal_before, goal) for goal in goals)
 
 
-def _complexity(state: AgentState, request: Request, scale: ComplexityScale) -> float:
+def _complexity(state: AgentState, request: Request) -> float:
     """How complex the work in hand is, by what can be counted of it (I3)."""
     acts = [act for trace in request.history for act in trace.acts]
     return measure(
-        scale,
         files=len({entry.path for entry in state.transcript if entry.path}),
         messages=sum(entry.said for entry in state.transcript),
         errors=sum(act.failed for act in acts),

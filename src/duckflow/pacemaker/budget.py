@@ -3,13 +3,16 @@
 from collections.abc import Iterable
 from typing import Literal
 
-from duckflow.config.pacing import Budget
+from duckflow.config.settings import Budget
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.lines import TextLine, line
 from duckflow.domain.state import Request
 
 Resource = Literal["tokens", "cost"]
 Level = Literal["fine", "near", "spent"]
+
+WARN_SHARE = 0.8
+"""Share of a budget from which the user is warned."""
 
 
 class BudgetLevel(Frozen):
@@ -39,7 +42,7 @@ def _levels(request: Request, budget: Budget) -> Iterable[BudgetLevel]:
     for resource, used, most in resources:
         if used is not None and most is not None:
             maximum = most * request.grants
-            near = used >= budget.warn_share * maximum
+            near = used >= WARN_SHARE * maximum
             level = "spent" if used >= maximum else "near" if near else "fine"
             yield BudgetLevel(level=level, resource=resource, used=used, maximum=maximum)
 

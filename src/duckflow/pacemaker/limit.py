@@ -1,22 +1,59 @@
 """Computes how many loops a request may take before the user is asked (I2, I4, I7)."""
 
 from collections.abc import Mapping, Sequence
-from typing import get_args
 
-from duckflow.config.pacing import (
-    BaseLoops,
-    ComplexityScale,
-    DynamicLimits,
-    LearningSettings,
-    LimitFactors,
-    PacemakerSettings,
-)
+from duckflow.config.settings import DynamicLimits
 from duckflow.domain.decision import TaskProfile
 from duckflow.domain.pacing.limits import Adjustment, LoopLimit
-from duckflow.domain.pacing.vitals import Vitals
+from duckflow.domain.pacing.vitals import VitalName, Vitals
+
+BASE_LOOPS: Mapping[TaskProfile | None, int] = {
+    "simple_question": 5,
+    "code_analysis": 12,
+    "file_operation": 8,
+    "complex_reasoning": 18,
+    "multi_step_task": 15,
+    "general_chat": 6,
+    "creative_writing": 10,
+    "debugging": 14,
+    "research": 16,
+    None: 8,
+}
+"""Loops for each kind of task, None for an unknown one, before vitals and complexity are applied (I1)."""
+
+MIN_LOOPS = 3
+"""Minimum loops of a request, unless the configured maximum is lower."""
 
 LAST_RESORT = 15
 """Limit if even the configuration is missing."""
+
+VITAL_WEIGHTS: Mapping[VitalName, float] = {"mood": 0.4, "focus": 0.4, "stamina": 0.2}
+"""Weights of the vitals in their score."""
+
+LOW_SCORE, LOW_FACTOR = 0.4, 0.7
+HIGH_SCORE, HIGH_FACTOR = 0.8, 1.2
+"""Below the low score and above the high score, the loops are multiplied by the factor."""
+
+COMPLEXITY_WEIGHT = 0.4
+"""Increase of the loops at full complexity."""
+
+MOST_FILES, MOST_MESSAGES, ERROR_WEIGHT = 8, 15, 3.0
+"""Files, messages and the reciprocal of the share of failed actions that count as fully complex."""
+
+UNKNOWN_COMPLEXITY = 0.3
+"""Complexity while nothing is known."""
+
+LEAST_REQUESTS = 8
+"""Completed requests of a kind required before anything is learned from them."""
+
+REACH = 0.25
+"""Maximum deviation of a learned base from the table, as a share of it."""
+
+ROOM = 1.5
+"""Factor for a request's limit, relative to the loops that most requests of its kind used."""
+
+MOST = 0.75
+"""Share of earlier requests that counts as "most"."""
 
 EXACT = 9
 """Decimals to round to, so that 0.7 − 0.4 is not below 0.3 and 18 × 1.2 × 1.25 is 27."""
@@ -26,7 +63,7 @@ def compute_limit(
     profile: TaskProfile | None,
     vitals: Vitals | None,
     complexity: float,
-    table: PacemakerSettings | None,
+    limits: DynamicLimits | None,
     used: int = 0,
     experience: Sequence[int] = (),
 ) -> LoopLimit:
@@ -34,13 +71,13 @@ def compute_limit(
 
     `experience`: loops used by earlier requests of this kind.
     """
-    known = profile if profile in PROFILES else None
+    known = profile if profile in BASE_LOOPS else None
     try:
-        if vitals is None or table is None:
-            raise ValueError("there are no vitals" if table else "there is no table")  # noqa: TRY301
-        return _compute(known, vitals, complexity, table, used, experience)
+        if vitals is None or limits is None:
+            raise ValueError("there are no vitals" if limits else "there are no limits")  # noqa: TRY301
+        return _compute(known, vitals, complexity, limits, used, experience)
     except Exception as exc:  # noqa: BLE001 - I4: no fault in here may leave the work without a limit
-        most = _most(table.dynamic_limits) if table else LAST_RESORT
+        most = _most(limits) if limits else LAST_RESORT
         return LoopLimit(limit=max(most, used), profile=known, used=used, maximum=most, fallback=repr(exc))
 
 
@@ -54,33 +91,28 @@ def extend(limit: int, used: int, progressed: bool, maximum: int) -> int | None:
     return min(max(limit * 3 // 2, limit + 1), maximum)
 
 
-def score_of(vitals: Vitals, factors: LimitFactors) -> float:
+def score_of(vitals: Vitals) -> float:
     """Combine all three vitals into one number."""
-    weighed = (
-        vitals.mood * factors.mood_weight
-        + vitals.focus * factors.focus_weight
-        + vitals.stamina * factors.stamina_weight
-    )
-    return round(weighed, EXACT)
+    return round(sum(getattr(vitals, name) * weight for name, weight in VITAL_WEIGHTS.items()), EXACT)
 
 
 def _compute(
     profile: TaskProfile | None,
     vitals: Vitals,
     complexity: float,
-    table: PacemakerSettings,
+    limits: DynamicLimits,
     used: int,
     experience: Sequence[int],
 ) -> LoopLimit:
-    table_base = loops_by_profile(table.base_loops)[profile]
-    base = learned_base(table_base, experience, table.learning)
-    score = score_of(vitals, table.factors)
-    by_vitals = _vitals_factor(score, table.factors)
-    by_complexity = round(1.0 + table.factors.complexity_weight * complexity, EXACT)
+    table_base = BASE_LOOPS[profile]
+    base = learned_base(table_base, experience)
+    score = score_of(vitals)
+    by_vitals = LOW_FACTOR if score < LOW_SCORE else HIGH_FACTOR if score > HIGH_SCORE else 1.0
+    by_complexity = round(1.0 + COMPLEXITY_WEIGHT * complexity, EXACT)
     product = round(base * by_vitals * by_complexity, EXACT)
-    least, most = table.dynamic_limits.min_loops, _most(table.dynamic_limits)
+    most = _most(limits)
     return LoopLimit(
-        limit=max(min(max(int(product), least), most), used),
+        limit=max(min(max(int(product), MIN_LOOPS), most), used),
         profile=profile,
         base=base,
         table_base=table_base,
@@ -91,7 +123,7 @@ def _compute(
         complexity=complexity,
         complexity_factor=by_complexity,
         product=product,
-        minimum=min(least, most),
+        minimum=min(MIN_LOOPS, most),
         maximum=most,
         used=used,
         adjustments=_adjustments(by_vitals, by_complexity),
@@ -102,12 +134,6 @@ def _most(limits: DynamicLimits) -> int:
     return min(limits.max_loops, limits.hard_max_loops)
 
 
-def _vitals_factor(score: float, factors: LimitFactors) -> float:
-    if score < factors.low_score:
-        return factors.low_factor
-    return factors.high_factor if score > factors.high_score else 1.0
-
-
 def _adjustments(by_vitals: float, by_complexity: float) -> tuple[Adjustment, ...]:
     found = (
         Adjustment(source="vitals", percent=round((by_vitals - 1) * 100)),
@@ -116,40 +142,23 @@ def _adjustments(by_vitals: float, by_complexity: float) -> tuple[Adjustment, ..
     return tuple(one for one in found if one.percent)
 
 
-def measure(
-    scale: ComplexityScale, *, files: int = 0, messages: int = 0, errors: int = 0, actions: int = 0
-) -> float:
+def measure(*, files: int = 0, messages: int = 0, errors: int = 0, actions: int = 0) -> float:
     """Return the complexity in 0..1: the mean of its three parts, each at most 1 (I3).
 
     Counts: files looked at, messages of the conversation, actions, and failed actions.
     """
     if not (files or messages or actions):
-        return scale.when_unknown
+        return UNKNOWN_COMPLEXITY
     rate = errors / actions if actions else 0.0
-    parts = (files / scale.most_files, messages / scale.most_messages, scale.error_weight * rate)
+    parts = (files / MOST_FILES, messages / MOST_MESSAGES, ERROR_WEIGHT * rate)
     return sum(min(part, 1.0) for part in parts) / len(parts)
 
 
-ROOM = 1.5
-"""Factor for a request's limit, relative to the loops that most requests of its kind used."""
-
-MOST = 0.75
-"""Share of earlier requests that counts as "most"."""
-
-
-def learned_base(base: int, used: Sequence[int], learning: LearningSettings) -> int:
+def learned_base(base: int, used: Sequence[int]) -> int:
     """Return the base loops for a kind of task, learned from the loops of completed requests of this kind."""
-    if not learning.enabled or len(used) < learning.least_requests:
+    if len(used) < LEAST_REQUESTS:
         return base
     in_order = sorted(used)
     usual = in_order[int(MOST * (len(in_order) - 1))]
-    lowest, highest = round(base * (1 - learning.reach)), round(base * (1 + learning.reach))
+    lowest, highest = round(base * (1 - REACH)), round(base * (1 + REACH))
     return min(max(round(usual * ROOM), lowest), highest)
-
-
-PROFILES: tuple[TaskProfile, ...] = get_args(TaskProfile)
-
-
-def loops_by_profile(table: BaseLoops) -> Mapping[TaskProfile | None, int]:
-    """Return the base loops of every profile; None stands for an unknown kind of task."""
-    return {**{profile: getattr(table, profile) for profile in PROFILES}, None: table.unknown}

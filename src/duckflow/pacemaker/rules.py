@@ -6,7 +6,7 @@ Aegis is the rule that halts when stamina is used up; the Oracle is the consulta
 from collections.abc import Callable
 from typing import Literal
 
-from duckflow.config.pacing import PacemakerSettings, Thresholds
+from duckflow.config.settings import PacemakerSettings, Thresholds
 from duckflow.domain.decision import NextStep
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.pacing.vitals import VITALS, VitalName, Vitals

@@ -1,8 +1,7 @@
 """Computes mood, focus and stamina from observations (H1 to H4)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from duckflow.config.pacing import VitalsNumbers
 from duckflow.domain.pacing.limits import LoopTrace
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals
 from duckflow.domain.text import letters_of
@@ -10,62 +9,83 @@ from duckflow.pacemaker.limit import EXACT
 
 GAINS: tuple[FocusEvent, ...] = ("task_finished", "new_content", "new_evidence")
 
+USUAL_CONFIDENCE = 0.8
+"""Confidence if the model states none or is small."""
 
-def begin(vitals: Vitals, praised: bool, numbers: VitalsNumbers) -> Vitals:  # noqa: FBT001
+ACTIONS_COUNTED, FAILURE_WEIGHT = 5, 0.3
+"""Number of recent actions that count for mood, and the share of mood that is lost if all of them failed."""
+
+PRAISE = 0.1
+"""Added to mood for a request after one that the user rated well."""
+
+FOCUS_CHANGES: Mapping[FocusEvent, float] = {
+    **dict.fromkeys(GAINS, 0.1),
+    "repetition": -0.4,
+    "window_crossed": -0.15,
+    "direction_changed": -0.3,
+}
+"""Amounts that events add to focus."""
+
+AFTER_REPLAN, AFTER_ANSWER, AFTER_REQUEST = 0.5, 0.8, 0.7
+"""Focus after a new plan and after an answer to a consultation; minimum focus at the start of a request."""
+
+WINDOW_SHARE = 0.8
+"""Share of the model's window from which the prompt counts as crowded."""
+
+LOOPS_WEIGHT, PROGRESS_LOOP = 0.8, 0.25
+"""Share of stamina that all loops of the limit use together, and the weight of a loop with progress."""
+
+ERROR_COST = 0.08
+"""Subtracted from stamina for each unresolved tool error."""
+
+
+def begin(vitals: Vitals, praised: bool) -> Vitals:  # noqa: FBT001
     """Return the vitals at the start of a new request."""
     return Vitals(
-        mood=_bounded(vitals.mood + (numbers.praise if praised else 0.0)),
-        focus=focus_after(vitals.focus, ("new_request",), numbers),
+        mood=_bounded(vitals.mood + (PRAISE if praised else 0.0)),
+        focus=focus_after(vitals.focus, ("new_request",)),
         stamina=1.0,
     )
 
 
 def mood_of(
-    said: float | None,
-    traces: Sequence[LoopTrace],
-    numbers: VitalsNumbers,
-    *,
-    small: bool = False,
-    praised: bool = False,
+    said: float | None, traces: Sequence[LoopTrace], *, small: bool = False, praised: bool = False
 ) -> float:
     """Return confidence, lowered by failures among the last actions and raised by praise (H2).
 
     The confidence that a `small` model states is ignored.
     """
-    confidence = numbers.usual_confidence if said is None or small else said
+    confidence = USUAL_CONFIDENCE if said is None or small else said
     ran = [act for trace in traces for act in trace.acts if not act.refused]
-    acts = ran[-numbers.actions_counted :]
-    failures = sum(act.failed for act in acts) / numbers.actions_counted
-    praise = numbers.praise if praised else 0.0
-    return _bounded(confidence * (1.0 - numbers.failure_weight * failures) + praise)
+    acts = ran[-ACTIONS_COUNTED:]
+    failures = sum(act.failed for act in acts) / ACTIONS_COUNTED
+    praise = PRAISE if praised else 0.0
+    return _bounded(confidence * (1.0 - FAILURE_WEIGHT * failures) + praise)
 
 
-def focus_after(focus: float, events: Sequence[FocusEvent], numbers: VitalsNumbers) -> float:
+def focus_after(focus: float, events: Sequence[FocusEvent]) -> float:
     """Return focus after these events. Progress and repetition count once per loop (H3)."""
     counted: set[str] = set()
     for event in events:
         kind = "progress" if event in GAINS else event
         if kind not in counted:
-            focus = _bounded(_moved(focus, event, numbers))
+            focus = _bounded(_moved(focus, event))
         counted.add(kind)
     return focus
 
 
-def stamina_of(
-    loops: int, limit: int, unresolved: int, numbers: VitalsNumbers, *, progressed: int = 0
-) -> float:
+def stamina_of(loops: int, limit: int, unresolved: int, *, progressed: int = 0) -> float:
     """Return the stamina left after loops and unresolved tool errors (H4).
 
     `progressed`: number of these loops that made progress, which cost less.
     """
-    tiring = loops - (1.0 - numbers.progress_loop) * progressed
-    return _bounded(1.0 - numbers.loops_weight * tiring / max(limit, 1) - numbers.error_cost * unresolved)
+    tiring = loops - (1.0 - PROGRESS_LOOP) * progressed
+    return _bounded(1.0 - LOOPS_WEIGHT * tiring / max(limit, 1) - ERROR_COST * unresolved)
 
 
-def crosses_window(before: int, now: int, window: int, numbers: VitalsNumbers) -> bool:
+def crosses_window(before: int, now: int, window: int) -> bool:
     """Return whether the prompt has become crowded, from the tokens of the last prompt and this one."""
-    line = numbers.window_share * window
-    return before < line <= now
+    return before < WINDOW_SHARE * window <= now
 
 
 def turns_away(goal: str, new_goal: str | None) -> bool:
@@ -73,22 +93,16 @@ def turns_away(goal: str, new_goal: str | None) -> bool:
     return bool(goal.strip()) and bool(new_goal) and letters_of(goal) != letters_of(new_goal or "")
 
 
-def _moved(focus: float, event: FocusEvent, numbers: VitalsNumbers) -> float:
+def _moved(focus: float, event: FocusEvent) -> float:
     match event:
-        case "task_finished" | "new_content" | "new_evidence":
-            return focus + numbers.progress
-        case "repetition":
-            return focus - numbers.repetition
-        case "window_crossed":
-            return focus - numbers.crowded
-        case "direction_changed":
-            return focus - numbers.new_direction
         case "replanned":
-            return numbers.after_replan
+            return AFTER_REPLAN
         case "consultation_answered":
-            return numbers.after_answer
+            return AFTER_ANSWER
         case "new_request":
-            return max(focus, numbers.after_request)
+            return max(focus, AFTER_REQUEST)
+        case _:
+            return focus + FOCUS_CHANGES[event]
 
 
 def _bounded(value: float) -> float:

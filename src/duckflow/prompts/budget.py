@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from duckflow.config.settings import PromptSettings
 from duckflow.domain.errors import UserError
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import ModelTraits
@@ -52,13 +51,24 @@ def share_window(traits: ModelTraits) -> PromptRoom:
     return PromptRoom(traits.window - traits.window // _ANSWER_SHARE, largest - answer, answer)
 
 
+class LayerSizes(NamedTuple):
+    """Maximum tokens of each layer of a prompt (F3)."""
+
+    base: int = 500
+    """Tokens for Duckflow's role, the facts of the session and earlier topics."""
+    main: int = 800
+    """Tokens for the current work: step, task, goal, constraints, plan."""
+    specialized: int = 1200
+    """Tokens for the procedure of a step; it is left out if it does not fit."""
+
+
 class PromptFrame(Frozen):
-    """Settings of all prompts in a session: the project's rules and the budget of each part."""
+    """Parts that all prompts of a session share."""
 
     rules: str = ""
     sandbox: str = ""
     """Description of how commands run (`layers.sandbox_text`)."""
-    budgets: PromptSettings = PromptSettings()
+    sizes: LayerSizes = LayerSizes()
 
 
 class RulesTooLong(UserError):
@@ -100,8 +110,8 @@ class Layers(Frozen):
 class LayerBudget:
     """Writer of the layers of one model's prompts, which keeps each layer within its budget."""
 
-    def __init__(self, budgets: PromptSettings, counter: TokenCounter) -> None:
-        self._budgets = budgets
+    def __init__(self, sizes: LayerSizes, counter: TokenCounter) -> None:
+        self._sizes = sizes
         self._counter = counter
 
     async def layers(
@@ -109,9 +119,9 @@ class LayerBudget:
     ) -> Layers:
         """Return the current pattern's layers without the dropped ones. `base` is the fixed text's size."""
         procedure = procedure_text(state.step) if state.pattern in SHOWS_PROCEDURE else ""
-        if await self._counter.count(procedure) > self._budgets.specialized_tokens:
+        if await self._counter.count(procedure) > self._sizes.specialized:
             procedure = ""
-        left = self._budgets.base_tokens - base
+        left = self._sizes.base - base
         texts: dict[SectionName, str] = {
             "summaries": "" if "summaries" in dropped else await self._summaries(earlier, left),
             "main": await self._main(state, dropped) if state.pattern in SHOWS_MAIN or not procedure else "",
@@ -134,7 +144,7 @@ class LayerBudget:
         """Return the main layer. If it is too long, drop the open questions, then the brief plan."""
         text = main_text(state, dropped)
         for name in DROP_ORDER[1:]:
-            if await self._counter.count(text) <= self._budgets.main_tokens:
+            if await self._counter.count(text) <= self._sizes.main:
                 break
             dropped = (*dropped, name)
             text = main_text(state, dropped)

@@ -36,27 +36,6 @@ REPLY = "reply"
 """Id by which an evaluator may cite the reply, if there is nothing else to cite."""
 
 
-class EvaluationRules(Frozen):
-    """Numbers used to compute a verdict."""
-
-    max_iterations: Annotated[int, Field(ge=1, le=100)] = 3
-    """Maximum evaluations of a request between two of your answers."""
-
-    done_at: Annotated[float, Field(ge=0.1, le=1)] = 0.8
-    """Score from which a request counts as done."""
-
-    verify: Annotated[str, Field(max_length=2_000)] = ""
-    """Command that must succeed before any request counts as done; it is run without asking."""
-
-    unproven_at_most: Share = 0.5
-    """Maximum score of a requirement without cited evidence."""
-
-    weights: tuple[Annotated[int, Field(ge=1, le=1000)], ...] = Field(
-        default=(3, 2, 1), min_length=3, max_length=3
-    )
-    """Weights of requirements of priority 1, 2 and 3."""
-
-
 class Evidence(Frozen):
     """An observation with its id. It is no longer `current` if something newer replaced it."""
 

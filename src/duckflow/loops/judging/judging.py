@@ -12,7 +12,6 @@ from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import one_line
 from duckflow.domain.work.objective import (
     EvaluationCase,
-    EvaluationRules,
     SatisfactionEvaluation,
     TaskObjective,
 )
@@ -56,13 +55,13 @@ class Judging:
         advisor: Advisor,
         verifying: Verification,
         collector: CaseEvidenceCollector,
-        rules: EvaluationRules,
+        max_iterations: int,
     ) -> None:
         self._session = session
         self._advisor = advisor
         self._verifying = verifying
         self._collector = collector
-        self._rules = rules
+        self._max_iterations = max_iterations
         self._search: asyncio.Task[None] | None = None
 
     @property
@@ -127,7 +126,7 @@ class Judging:
             return "asked"
         if evaluation.by == "nobody":
             return "not_judged"
-        if request.objective.iterations + 1 >= self._rules.max_iterations:
+        if request.objective.iterations + 1 >= self._max_iterations:
             return "exhausted"
         await self._plan_next(case, evaluation)
         return "again"
@@ -175,9 +174,7 @@ class Judging:
             case = replace(case, verification="none")
         # Talk that a command of the user's says is not enough needs no judge.
         asks = asks and not self._is_talk(now)
-        evaluation = (
-            await self._verdict(case, seen.facts) if asks else compute_verdict(case, None, self._rules)
-        )
+        evaluation = await self._verdict(case, seen.facts) if asks else compute_verdict(case, None)
         # What commands and checks found stands before all else that is missing.
         failed = (
             one_line(one.text, _LINE) for one in seen.results if one.state == "failed" and not one.before
@@ -232,15 +229,15 @@ class Judging:
 
     async def _verdict(self, case: EvaluationCase, facts: Sequence[Fact]) -> SatisfactionEvaluation:
         """The verdict of an evaluator; without one, what was run settles it, or it is not judged."""
-        by_facts = judge_by_facts(case, facts, self._rules)
+        by_facts = judge_by_facts(case, facts)
         try:
             if by_facts is not None and await self._advisor.is_small("evaluator"):
                 return by_facts
             draft = await self._advisor.ask(evaluate_task_satisfaction(case))
-            return compute_verdict(case, draft, self._rules)
+            return compute_verdict(case, draft)
         except ProviderError as error:
             self._session.record(report_of(error))
-            return compute_verdict(case, None, self._rules)
+            return compute_verdict(case, None)
 
     async def _plan_next(self, case: EvaluationCase, evaluation: SatisfactionEvaluation) -> None:
         """Analyse what is missing, and plan the next attempt another way (J4)."""
@@ -254,7 +251,7 @@ class Judging:
             failures = objective.attempts[-1].errors if objective.attempts else ()
             analysis = analyze_execution_failure(case.request, failures, case.evidence)
             failure = await self._advisor.ask(analysis) if failures else None
-        context = build_continuation(objective, missing, failure, self._rules)
+        context = build_continuation(objective, missing, failure)
         plan = await self._advisor.ask(plan_continuation_execution(case.request, context, case.evidence))
         small = await self._advisor.is_small("creative")
         told = retry_text(evaluation) if small else f"{continuation_text(context)}\n\n{plan_text(plan)}"

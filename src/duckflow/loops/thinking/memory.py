@@ -6,7 +6,6 @@ No model is asked. What is learned by itself counts only in the folder it was le
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 
-from duckflow.config.settings import MemorySettings
 from duckflow.domain.events import MemoryKept, MemoryRecalled
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.state import Request
@@ -16,6 +15,9 @@ from duckflow.domain.work.objective import AttemptResult
 from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.loops.session import Session
 from duckflow.store.memory import Memories
+
+MOST_MEMORIES = 500
+"""Notes kept; beyond that, those unused for the longest time are dropped."""
 
 _REQUEST, _HOW = 80, 90
 _LATELY = 40
@@ -30,12 +32,13 @@ class SessionMemory:
         self,
         session: Session,
         memories: Memories,
-        settings: MemorySettings,
         traits: Callable[[], Awaitable[ModelTraits]],
+        *,
+        enabled: bool,
     ) -> None:
         self._session = session
         self._memories = memories
-        self._settings = settings
+        self._enabled = enabled
         self._traits = traits
 
     async def recall(self, text: str) -> None:
@@ -43,10 +46,10 @@ class SessionMemory:
 
         It stands next to the message and is sent again with it, so that the prompts to come begin alike.
         """
-        if not self._settings.enabled or (await self._traits()).small:
+        if not self._enabled or (await self._traits()).small:
             return
-        state, most = self._session.state, self._settings.max_entries
-        found = await asyncio.to_thread(self._memories.recall, text, state.workspace, most)
+        state = self._session.state
+        found = await asyncio.to_thread(self._memories.recall, text, state.workspace, MOST_MEMORIES)
         lately = [entry.text for entry in state.transcript[-_LATELY:]]
         news = tuple(one.text for one in found if not any(one.text in told for told in lately))
         if news:
@@ -55,7 +58,7 @@ class SessionMemory:
     def learned(self, request: Request, outcome: RequestOutcome) -> tuple[MemoryKept, ...]:
         """What the end of a request teaches, if anything."""
         kind = _KINDS.get(outcome)
-        if kind is None or not self._settings.enabled or (lesson := lesson_of(request)) is None:
+        if kind is None or not self._enabled or (lesson := lesson_of(request)) is None:
             return ()
         return (MemoryKept(kind=kind, text=lesson, workspace=self._session.state.workspace),)
 

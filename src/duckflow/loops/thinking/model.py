@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 
 from pydantic import JsonValue
 
-from duckflow.config.settings import PromptSettings
 from duckflow.dialects.compact import Compact, read_ahead
 from duckflow.dialects.dialect import DecisionResult, Dialect
 from duckflow.dialects.drafts import DraftLimits
@@ -49,7 +48,6 @@ class DecisionModel:
         catalogue: Catalogue,
         look: WorkspaceLook,
         rules: Rules,
-        budgets: PromptSettings,
         advisor: Advisor,
         limits: DraftLimits,
         shell: Shell,
@@ -59,7 +57,6 @@ class DecisionModel:
         self._catalogue = catalogue
         self._look = look
         self._rules = rules
-        self._budgets = budgets
         self._advisor = advisor
         self._limits = limits
         self._shell = shell
@@ -157,7 +154,7 @@ class DecisionModel:
             return Compact(client, self._look, rules, self._unknown_operations, self._limits)
         settings, kind = self._shell.settings, kind_of(await self._shell.sandbox())
         sandbox = sandbox_text(kind, network=settings.network, output=settings.max_output_bytes)
-        frame = PromptFrame(rules=rules, sandbox=sandbox, budgets=self._budgets)
+        frame = PromptFrame(rules=rules, sandbox=sandbox)
         native = client.traits.native_tools and client.traits.name not in self._without_tools
         dialect = Native if native else JsonText
         return dialect(client, operations_of(self._catalogue), frame, self._misfits)
