@@ -4,7 +4,7 @@ from duckflow.domain.pacing.limits import LoopLimit
 from duckflow.domain.state import Request
 from duckflow.domain.work.objective import AttemptResult, TaskObjective
 from duckflow.loops.thinking.model import SIMPLE, choose_tier
-from duckflow.pacemaker.limit import PROFILES
+from duckflow.pacemaker.limit import BASE_LOOPS
 from fakes.rows import every_row
 
 
@@ -13,7 +13,7 @@ def request(**fields) -> Request:
     return Request(**{"request_id": "r", "text": "x", "profile": "file_operation", "limit": limit, **fields})
 
 
-@every_row("profile", sorted(filter(None, PROFILES)))
+@every_row("profile", sorted(filter(None, BASE_LOOPS)))
 def test_K5_the_profile_decides(profile):
     assert choose_tier(request(profile=profile)) == ("fast" if profile in SIMPLE else "creative")
 
