@@ -18,7 +18,7 @@ from duckflow.loops.acting.approvals import ChangeOutline, ask_about
 from duckflow.loops.calls import ResolvedCall
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import READ_CAP, Workspace
-from duckflow.safety.policy.command_risk import read_risks
+from duckflow.safety.policy.command_risk import similar_commands
 from duckflow.safety.policy.effects import EffectLimits, FileVersions, assess_effects
 from duckflow.safety.policy.policy import EffectsCase, PolicyVerdict, decide_effects, may_remember_effects
 from duckflow.safety.policy.risk import Assessment
@@ -186,7 +186,7 @@ class CommandEffects:
             stopped=held.ended in ("stopped", "cancelled")
             and any(".git" not in one.path.split("/") for one in effects.effects),
         )
-        kind = _kind(held.command) if may_remember_effects(case) else None
+        kind = similar_commands(held.command) if may_remember_effects(case) else None
         ruling = decide_effects(
             state.mode, case._replace(remembered=kind is not None and kind in state.allowed)
         )
@@ -239,12 +239,6 @@ def _made(state: AgentState) -> frozenset[str]:
     return frozenset(
         change.path for one in state.change_sets for change in one.changes if change.before is None
     )
-
-
-def _kind(command: str) -> ApprovalScope | None:
-    """What "always" would cover: commands that begin with the same words."""
-    words = read_risks(command, lambda _: "inside").first_words
-    return ApprovalScope(what="command", scope=words) if words else None
 
 
 def _before(effects: Effects) -> dict[str, str | None]:

@@ -18,7 +18,7 @@ from duckflow.loops.acting.approvals import ChangeOutline, ask_about
 from duckflow.loops.calls import ResolvedCall
 from duckflow.safety.files.outside import OutsideFile, find_outside
 from duckflow.safety.files.workspace import Workspace
-from duckflow.safety.policy.command_risk import Place
+from duckflow.safety.policy.command_risk import Place, similar_commands
 from duckflow.safety.policy.named_files import named_files
 from duckflow.safety.policy.policy import PolicyCase, PolicyVerdict, decide, may_remember
 from duckflow.safety.policy.protected import (
@@ -107,7 +107,7 @@ class Gate:
         else:
             assessed = await asyncio.to_thread(self._assess, call, targets, proposal, files)
         case = case._replace(risk=assessed.risk)
-        kind = proposal.kind or _kind(effect, targets.before, assessed) if may_remember(case) else None
+        kind = proposal.kind or _kind(effect, targets.before, call.command) if may_remember(case) else None
         ruling = decide(state.mode, case._replace(remembered=kind in state.allowed))
         _refuse_denied(ruling)
         # Of a command that works on a copy, what it did is asked about.
@@ -243,10 +243,10 @@ def _refuse_denied(ruling: PolicyVerdict) -> None:
         raise Refused(f"not permitted: {ruling.reason}")
 
 
-def _kind(effect: ToolEffect, paths: Iterable[str], assessed: Assessment) -> ApprovalScope | None:
+def _kind(effect: ToolEffect, paths: Iterable[str], command: str | None) -> ApprovalScope | None:
     """What "always" would cover, if the tool itself does not say; None if it must be asked every time."""
     if effect == "execute":
-        return ApprovalScope(what="command", scope=assessed.first_words) if assessed.first_words else None
+        return similar_commands(command or "")
     if effect in ("foreign", "fetch"):
         return None
     folders = {path.rpartition("/")[0] or "." for path in paths}

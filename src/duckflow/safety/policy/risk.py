@@ -17,50 +17,17 @@ from duckflow.safety.redaction.patterns import lower, patterns_for
 
 HIGHER: dict[Risk, int] = {"low": 0, "medium": 1, "high": 2, "forbidden": 3}
 
-RISKS: dict[str, Risk] = {
-    # effect
-    "read": "low",
-    "write": "low",
-    "consent": "low",
-    "foreign": "medium",
-    "fetch": "medium",
-    "delete": "medium",
-    "looks": "low",
-    "runs": "medium",
-    # location
-    "own": "forbidden",
-    "secret_place": "forbidden",
-    "outside": "high",
-    "protected": "high",
-    "executable": "high",
-    "lookalike": "high",
-    # content and amount
-    "many_files": "high",
-    "large": "high",
-    "shebang": "high",
-    "pipe_to_shell": "high",
-    "private_key": "high",
-    "secret": "high",
-    # commands
-    "network": "high",
-    "removes": "high",
-    "discards": "high",
-    "rights": "high",
-    "installs": "high",
-    "inline_code": "high",
-    "secrets": "high",
-    "environment": "high",
-    "unknown_program": "high",
-    "unclear": "high",
-    # effects of a command
-    "built": "medium",
-    "dropped": "medium",
-    "mass_deletion": "high",
-    "git_program": "high",
-    "repository": "high",
-    "mask": "high",
-    "conflict": "high",
+_FINDINGS: dict[Risk, str] = {
+    "low": "read write consent looks",
+    "medium": "delete foreign fetch runs built dropped",
+    "high": """
+        outside protected executable lookalike
+        many_files large shebang pipe_to_shell private_key secret
+        network removes discards rights installs inline_code secrets environment unknown_program unclear
+        mass_deletion git_program repository mask conflict""",
+    "forbidden": "own secret_place",
 }
+RISKS: dict[str, Risk] = {finding: risk for risk, found in _FINDINGS.items() for finding in found.split()}
 """Risk of each finding. An action has the highest risk of its findings."""
 
 EXECUTABLE = lazy_regex(
@@ -80,11 +47,10 @@ _PRIVATE_KEY = lazy_regex(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY|PuTTY-User-Key
 
 
 class Assessment(Frozen):
-    """Risk of an action, the reasons, and for a command the first words it shares with similar ones."""
+    """Risk of an action, and the reasons for it."""
 
     risk: Risk
     reasons: tuple[str, ...] = ()
-    first_words: str = ""
     by_path: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """For a command's effects: the reasons for each path that has any."""
 
@@ -111,39 +77,26 @@ class ActionFacts(Frozen):
 
 def assess(facts: ActionFacts, places: Places, large_bytes: int) -> Assessment:
     """Return the risk of an action."""
-    read = None
-    seen: list[str] = [*_whereabouts(facts), *_content(facts.written, large_bytes)]
+    found = [*_by_place(facts), *_by_content(facts.written, large_bytes)]
     if facts.effect == "execute":
-        read = read_risks(facts.command or "", places)
-        seen += read.reasons
+        found += read_risks(facts.command or "", places)
     else:
-        seen.append(facts.effect)
+        found.append(facts.effect)
     if facts.network:
-        seen.append("network")
+        found.append("network")
     if facts.network_open:
-        seen = [one if one != "network" else "runs" for one in seen]
-    return rate(seen, read.first_words if read else "")
+        found = [one if one != "network" else "runs" for one in found]
+    return rate(found)
 
 
-def rate(seen: Iterable[str], first_words: str = "") -> Assessment:
-    """Return the highest risk of the findings, and those findings above low risk.
-
-    Unknown findings are high.
-    """
-    reasons = dict.fromkeys(seen)
-    risks: dict[str, Risk] = {reason: RISKS.get(reason, "high") for reason in reasons}
-    risk = highest(*risks.values())
-    telling = tuple(reason for reason in reasons if HIGHER[risks[reason]] > HIGHER["low"])
-    return Assessment(risk=risk, reasons=telling, first_words=first_words)
+def rate(found: Iterable[str]) -> Assessment:
+    """Return the highest risk of the findings, and those above low risk. Unknown findings are high."""
+    risks: dict[str, Risk] = {finding: RISKS.get(finding, "high") for finding in found}
+    risk = max(risks.values(), key=lambda one: HIGHER[one], default="low")
+    return Assessment(risk=risk, reasons=tuple(one for one, rated in risks.items() if rated != "low"))
 
 
-def highest(*risks: Risk) -> Risk:
-    """Return the highest of several risks."""
-    ordered = sorted(risks, key=lambda risk: HIGHER[risk])
-    return ordered[-1] if ordered else "low"
-
-
-def _whereabouts(facts: ActionFacts) -> Iterator[str]:
+def _by_place(facts: ActionFacts) -> Iterator[str]:
     if facts.protection == "denied":
         yield "own"
     if facts.secret_place:
@@ -161,7 +114,7 @@ def _whereabouts(facts: ActionFacts) -> Iterator[str]:
         yield "many_files"
 
 
-def _content(written: str, large_bytes: int) -> Iterator[str]:
+def _by_content(written: str, large_bytes: int) -> Iterator[str]:
     if not written:
         return
     if len(written.encode("utf-8", "surrogatepass")) > large_bytes:
@@ -178,11 +131,8 @@ def content_reasons(written: str) -> Iterator[str]:
     if _PRIVATE_KEY.search(written):
         yield "private_key"
     lowered = lower(written)
-    if any(
-        any(pattern.find(written, lowered))
-        for pattern in patterns_for(written)
-        if pattern.kind != "private-key"
-    ):
+    secrets = (one for one in patterns_for(written) if one.kind != "private-key")
+    if any(any(pattern.find(written, lowered)) for pattern in secrets):
         yield "secret"
 
 
@@ -192,10 +142,7 @@ def added_text(difference: str) -> str:
 
 
 def changed_lines(difference: str) -> list[str]:
-    """Return the added and removed lines of a diff, with their signs.
-
-    Skips the file names before the first @@.
-    """
+    """Return the added and removed lines of a diff, with their signs, without the names before the first @@."""
     lines = difference.split("\n")
     start = next((place for place, line in enumerate(lines) if line.startswith("@@")), len(lines))
     return [line for line in lines[start:] if line.startswith(("+", "-"))]
