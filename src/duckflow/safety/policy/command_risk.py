@@ -90,7 +90,7 @@ def read_risks(line: str, place_of: Places) -> tuple[str, ...]:
 
 
 def similar_commands(line: str) -> ApprovalScope | None:
-    """Return the scope of "always" for a command: its program and first argument. None if nothing is similar."""
+    """Return what "always" covers: commands with this program and first argument. None if there are none."""
     commands = read_command(line)
     words = commands[0].words if commands and len(commands) == 1 and not commands[0].redirects else ()
     if not words or _ASSIGNMENT.match(words[0]):

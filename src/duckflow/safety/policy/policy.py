@@ -60,11 +60,7 @@ def decide(mode: Mode, case: PolicyCase) -> PolicyVerdict:
 
 
 def effective(mode: Mode, *, copies: bool) -> Mode:
-    """Return the mode to apply.
-
-    `auto` counts as `edits`, unless commands run on copies or the user declared the machine to be the
-    sandbox.
-    """
+    """Return the mode to apply: without copies, `auto` counts as `edits`."""
     return "edits" if mode == "auto" and not copies else mode
 
 
@@ -86,22 +82,19 @@ def decide_effects(mode: Mode, case: EffectsCase) -> PolicyVerdict:
     if case.risk == "forbidden":
         return _OWN
     if mode == "plan":
-        return PolicyVerdict(
-            verdict="deny", reason="mode plan changes nothing; the user can change it with /mode"
-        )
+        return _deny("mode plan changes nothing; the user can change it with /mode")
     if case.conflicts:
-        return _CONFLICT
+        return _ask("conflict", "someone else changed a file that the command changed, too")
     if case.risk == "high":
         return _RISK
     if mode != "ask" and not case.changes:
-        return PolicyVerdict(verdict="allow", reason="only build and ignored folders changed")
+        return _allow("only build and ignored folders changed")
     if case.stopped:
-        return _STOPPED
-    asks = mode == "ask" or (mode == "edits" and case.deletes)
-    if asks and not case.remembered:
+        return _ask("failed", "the command was stopped: the user decides what stays of it")
+    if (mode == "ask" or (mode == "edits" and case.deletes)) and not case.remembered:
         what = "a delete" if mode == "edits" else "a change"
-        return PolicyVerdict(verdict="ask", reason=f"in mode {mode} the user is asked about {what}")
-    return PolicyVerdict(verdict="allow", reason=f"mode {mode} permits what it did")
+        return _ask("mode", f"in mode {mode} the user is asked about {what}")
+    return _allow(f"mode {mode} permits what it did")
 
 
 def may_remember_effects(case: EffectsCase) -> bool:
@@ -120,56 +113,44 @@ def _rules(mode: Mode, case: PolicyCase) -> Iterator[PolicyVerdict]:
     if case.protection == "denied" or case.risk == "forbidden":
         yield _OWN
     if case.outside and case.effect not in ("read", "execute"):
-        yield _CHANGES_OUTSIDE
+        yield _deny("nothing outside the workspace may be changed")
     if case.protection == "asks" or (case.protection == "guarded" and case.effect != "read"):
-        yield _PROTECTED
+        yield _ask("protected", "this path is protected: the user is asked every time")
     if case.outside:
-        yield _OUTSIDE
+        yield _ask("outside", "it is outside the workspace: the user is asked")
     if case.effect == "execute" and not case.sandboxed and mode != "plan":
-        yield _NO_SANDBOX
+        yield _ask("no_sandbox", "there is no sandbox here: the user is asked about every command")
     if case.effect == "consent":
-        yield _CONSENT
+        yield _ask("consent", "only the user's own answer counts as consent")
     if case.risk == "high":
         yield _RISK
 
 
 def _by_mode(mode: Mode, case: PolicyCase) -> PolicyVerdict:
     if case.effect == "execute" and case.copies and case.sandboxed:
-        return PolicyVerdict(verdict="allow", reason="it works on a copy; what it did is judged afterwards")
-    verdict = MODES[mode][case.effect]
-    if verdict == "ask" and case.remembered and may_remember(case):
-        return PolicyVerdict(verdict="allow", reason="the user allowed this kind for the session")
-    return PolicyVerdict(verdict=verdict, reason=_REASONS[verdict].format(mode=mode, effect=case.effect))
+        return _allow("it works on a copy; what it did is judged afterwards")
+    match MODES[mode][case.effect]:
+        case "deny":
+            return _deny(f"mode {mode} only reads; the user can change it with /mode")
+        case "ask" if case.remembered and may_remember(case):
+            return _allow("the user allowed this kind for the session")
+        case "ask":
+            return _ask("mode", f"in mode {mode} the user is asked before a {case.effect}")
+        case "allow":
+            return _allow(f"mode {mode} permits to {case.effect}")
 
 
-_OWN = PolicyVerdict(
-    verdict="deny", reason="it is closed to tools: Duckflow's own files, or a place for secrets"
-)
-_CHANGES_OUTSIDE = PolicyVerdict(verdict="deny", reason="nothing outside the workspace may be changed")
-_PROTECTED = PolicyVerdict(
-    verdict="ask", because="protected", reason="this path is protected: the user is asked every time"
-)
-_OUTSIDE = PolicyVerdict(
-    verdict="ask", because="outside", reason="it is outside the workspace: the user is asked"
-)
-_NO_SANDBOX = PolicyVerdict(
-    verdict="ask",
-    because="no_sandbox",
-    reason="there is no sandbox here: the user is asked about every command",
-)
-_CONSENT = PolicyVerdict(
-    verdict="ask", because="consent", reason="only the user's own answer counts as consent"
-)
-_CONFLICT = PolicyVerdict(
-    verdict="ask", because="conflict", reason="someone else changed a file that the command changed, too"
-)
-_STOPPED = PolicyVerdict(
-    verdict="ask", because="failed", reason="the command was stopped: the user decides what stays of it"
-)
-_RISK = PolicyVerdict(verdict="ask", because="risk", reason="the risk is high: the user is asked")
+def _allow(reason: str) -> PolicyVerdict:
+    return PolicyVerdict(verdict="allow", reason=reason)
 
-_REASONS: dict[Verdict, str] = {
-    "allow": "mode {mode} permits to {effect}",
-    "ask": "in mode {mode} the user is asked before a {effect}",
-    "deny": "mode {mode} only reads; the user can change it with /mode",
-}
+
+def _ask(because: Because, reason: str) -> PolicyVerdict:
+    return PolicyVerdict(verdict="ask", because=because, reason=reason)
+
+
+def _deny(reason: str) -> PolicyVerdict:
+    return PolicyVerdict(verdict="deny", reason=reason)
+
+
+_OWN = _deny("it is closed to tools: Duckflow's own files, or a place for secrets")
+_RISK = _ask("risk", "the risk is high: the user is asked")

@@ -81,9 +81,8 @@ def protection_of(path: str) -> Protection:
         names = names[:-1]
     if not _all_names().hold_for(names):
         return "none"  # the result for nearly all paths, and there are many
-    kinds = (row for kind, row in protected_kinds().items() if _names_of(kind).hold_for(names))
-    found: list[Protection] = [row.protection for row in kinds]
-    return strongest(*found) if found else "none"
+    kinds = protected_kinds().items()
+    return strongest("none", *(row.protection for kind, row in kinds if _names_of(kind).hold_for(names)))
 
 
 def is_environment_program(path: str) -> bool:
@@ -125,31 +124,21 @@ def _names_of(kind: str) -> _Names:
 @cache
 def _names(patterns: tuple[str, ...]) -> _Names:
     """Group the patterns by form, because one regular expression for all takes long to compile."""
-    forms: dict[str, list[str]] = {"plain": [], "starts": [], "ends": [], "others": [], "chains": []}
-    for pattern in patterns:
-        forms[_form(pattern)].append(pattern)
-    others = "|".join(map(translate, forms["others"]))
+    single = [pattern for pattern in patterns if "/" not in pattern]
+    globs = [pattern for pattern in single if not _is_plain(pattern)]
+    starts = [pattern for pattern in globs if pattern.endswith("*") and _is_plain(pattern[:-1])]
+    ends = [pattern for pattern in globs if pattern.startswith("*") and _is_plain(pattern[1:])]
+    others = "|".join(translate(pattern) for pattern in globs if pattern not in (*starts, *ends))
     chains: dict[str, list[tuple[str, ...]]] = {}
-    for pattern in forms["chains"]:
-        chain = tuple(pattern.split("/"))
+    for chain in (tuple(pattern.split("/")) for pattern in patterns if "/" in pattern):
         chains.setdefault(chain[0], []).append(chain)
     return _Names(
-        plain=frozenset(forms["plain"]),
-        starts=tuple(pattern[:-1] for pattern in forms["starts"]),
-        ends=tuple(pattern[1:] for pattern in forms["ends"]),
+        plain=frozenset(pattern for pattern in single if _is_plain(pattern)),
+        starts=tuple(pattern[:-1] for pattern in starts),
+        ends=tuple(pattern[1:] for pattern in ends),
         others=re.compile(others) if others else None,
         chains=chains,
     )
-
-
-def _form(pattern: str) -> str:
-    if "/" in pattern:
-        return "chains"
-    if _is_plain(pattern):
-        return "plain"
-    if pattern.endswith("*") and _is_plain(pattern[:-1]):
-        return "starts"
-    return "ends" if pattern.startswith("*") and _is_plain(pattern[1:]) else "others"
 
 
 def _is_plain(pattern: str) -> bool:

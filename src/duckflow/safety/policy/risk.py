@@ -142,7 +142,7 @@ def added_text(difference: str) -> str:
 
 
 def changed_lines(difference: str) -> list[str]:
-    """Return the added and removed lines of a diff, with their signs, without the names before the first @@."""
+    """Return the added and removed lines of a diff, with their signs and without the file names."""
     lines = difference.split("\n")
     start = next((place for place, line in enumerate(lines) if line.startswith("@@")), len(lines))
     return [line for line in lines[start:] if line.startswith(("+", "-"))]
