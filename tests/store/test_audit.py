@@ -24,7 +24,7 @@ from duckflow.domain.questions.approval import Approval
 from duckflow.store.audit import log as audit_module
 from duckflow.store.audit.entries import GENESIS, hash_of, write_entry
 from duckflow.store.audit.log import AuditHead, HeadFile, read_entries
-from duckflow.store.audit.seals import KeyFile
+from duckflow.store.audit.seals import key_file
 from duckflow.store.audit.verification import AuditFinding, check_audit
 from duckflow.store.database.database import Database
 from duckflow.store.database.migrations import MIGRATIONS
@@ -241,7 +241,7 @@ def test_a_file_beside_it_that_was_not_written_with_the_key_is_not_believed(log,
 
 def test_the_key_is_the_users_alone_and_its_loss_is_told(log, path):
     log.append("s", EVENTS)
-    key = KeyFile(path).path
+    key = key_file(path)
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     key.unlink()
     assert check_audit(log.database).finding == AuditFinding("no_key", 1)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import Event, StoredEvent
+from duckflow.store.audit.entries import event_fields
 from duckflow.store.audit.log import Audit
 from duckflow.store.database.database import Database
 from duckflow.store.database.event_rows import decode, encode
@@ -90,9 +91,8 @@ class SqliteEventLog:
             note(connection, session_id, times, told)
             keep_memories(connection, times[-1], told)
             connection.executemany(_INSERT, rows)
-            chain = self._audit.begin(connection)
-            chain.add_events(session_id, recorded, bodies)
-        self._audit.settle(chain)
+            head = self._audit.append(connection, event_fields(connection, session_id, recorded, bodies))
+        self._audit.settle(head)
 
     def load(self, session_id: str) -> Sequence[StoredEvent]:
         """Return every event of the session, oldest first; none for an unknown session."""

@@ -9,6 +9,7 @@ from pydantic import field_validator
 
 from duckflow.domain.errors import UsageError
 from duckflow.domain.frozen import Frozen
+from duckflow.store.audit.entries import Fields
 from duckflow.store.audit.log import Audit
 from duckflow.store.database.database import Database
 
@@ -87,16 +88,14 @@ class Sessions:
         with self._database.write() as connection:
             found = _find(connection, wanted)
             connection.execute("DELETE FROM sessions WHERE id = ?", (found.id,))
-            chain = audit.begin(connection)
-            chain.add(
-                {
-                    "at": datetime.now(UTC).isoformat(),
-                    "session": found.id,
-                    "workspace": found.workspace,
-                    "kind": "session_deleted",
-                }
-            )
-        audit.settle(chain)
+            fields: Fields = {
+                "at": datetime.now(UTC).isoformat(),
+                "session": found.id,
+                "workspace": found.workspace,
+                "kind": "session_deleted",
+            }
+            head = audit.append(connection, [fields])
+        audit.settle(head)
         self._database.fold_log()
         return found
 

@@ -2,15 +2,21 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from duckflow.domain import events
 from duckflow.domain.events import Event, StoredEvent
 from duckflow.domain.questions.approval import Approval
+from duckflow.store.database.event_rows import known_events
 
 GENESIS = "0" * 64
 """Placeholder for the previous hash in the first entry."""
+
+_WORKSPACE = "SELECT workspace FROM sessions WHERE id = ?"
+_ASKED = """SELECT body FROM events WHERE session_id = ? AND type = 'approval_requested'
+ORDER BY seq DESC LIMIT 5"""
 
 Fields = dict[str, str | int]
 
@@ -46,19 +52,38 @@ def digest_of(content: str) -> str:
     return hash_of(content)[:32]
 
 
-def fields_of(recorded: StoredEvent, body: str, asked: Approval | None) -> Fields:
-    """Return the fields of an event's entry. `asked` is the question that an answer refers to."""
-    event = recorded.event
-    common: Fields = {
-        "at": recorded.at.isoformat(),
-        "seq": recorded.seq,
-        "kind": event.type,
-        "digest": digest_of(body),
-    }
-    return {**common, **_details(event, asked)}
+def event_fields(
+    connection: sqlite3.Connection, session_id: str, stored: Sequence[StoredEvent], bodies: Sequence[str]
+) -> Iterator[Fields]:
+    """Yield the fields of the entry for each event of a session; `bodies` are the events as stored."""
+    row = connection.execute(_WORKSPACE, (session_id,)).fetchone()
+    for one, body in zip(stored, bodies, strict=True):
+        yield {
+            "session": session_id,
+            "workspace": row[0] if row else "",
+            "at": one.at.isoformat(),
+            "seq": one.seq,
+            "kind": one.event.type,
+            "digest": digest_of(body),
+            **_details(one.event),
+            **_answer(connection, session_id, stored, one.event),
+        }
 
 
-def _details(event: Event, asked: Approval | None) -> Fields:
+def _answer(
+    connection: sqlite3.Connection, session_id: str, stored: Sequence[StoredEvent], event: Event
+) -> Fields:
+    """Return the fields of an answer to an approval. An earlier process may have asked the question."""
+    if not isinstance(event, events.ApprovalAnswered):
+        return {}
+    earlier = connection.execute(_ASKED, (session_id,)).fetchall()
+    for one in (*(one.event for one in stored), *known_events(body for (body,) in earlier)):
+        if isinstance(one, events.ApprovalRequested) and one.approval.approval_id == event.approval_id:
+            return {**_question(one.approval), "verdict": _verdict(event)}
+    return {"verdict": _verdict(event)}
+
+
+def _details(event: Event) -> Fields:
     match event:
         case events.SessionStarted():
             return {"operation": event.model, "verdict": event.mode}
@@ -69,13 +94,15 @@ def _details(event: Event, asked: Approval | None) -> Fields:
                 "task": event.task_id or "",
             }
         case events.ActionFinished():
-            task = event.task_id or ""
-            ended: Fields = {"operation": event.operation, "outcome": event.outcome}
-            return {**ended, "action": event.action_id, "task": task, "target": digest_of(event.path or "")}
+            return {
+                "operation": event.operation,
+                "outcome": event.outcome,
+                "action": event.action_id,
+                "task": event.task_id or "",
+                "target": digest_of(event.path or ""),
+            }
         case events.ApprovalRequested():
             return {**_question(event.approval), "verdict": "asked"}
-        case events.ApprovalAnswered():
-            return {**(_question(asked) if asked else {}), "verdict": _verdict(event)}
         case events.ConsultationRequested():
             return {"operation": event.kind, "verdict": "asked"}
         case events.ConsultationAnswered():

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from duckflow.store.audit.entries import GENESIS, AuditEntry, digest_of, hash_of
 from duckflow.store.audit.log import AuditHead, HeadFile, stored_entries
-from duckflow.store.audit.seals import KeyFile, SealKey
+from duckflow.store.audit.seals import SealKey, read_key
 from duckflow.store.database.database import Database
 
 Fault = Literal[
@@ -51,7 +51,7 @@ def check_audit(database: Database) -> AuditCheck:
     """Verify the whole chain. Memory use does not grow with its length."""
     # Read the file first: its entry was stored earlier, so the database view that follows contains it.
     head = HeadFile(database.path).read()
-    key = KeyFile(database.path).read()
+    key = read_key(database.path)
     with database.read() as connection:
         return _Inspection(connection, head, key).check()
 
@@ -74,33 +74,28 @@ class _Inspection:
         """Return the result of the verification."""
         last = AuditHead(0, GENESIS)
         for entry in stored_entries(self._connection):
-            content = _parsed(entry.body) if hash_of(entry.body) == entry.hash else None
-            fault = self._fault(entry, content, last) or self._seal_fault(entry)
-            fault = fault or self._event_fault(content or {})
+            if entry.number > last.number + 1:
+                return AuditCheck(last.number, AuditFinding("missing", last.number + 1))
+            fault = self._fault(entry, last)
             if fault is not None:
-                number = last.number + 1 if fault == "missing" else entry.number
-                return AuditCheck(last.number, AuditFinding(fault, number))
+                return AuditCheck(last.number, AuditFinding(fault, entry.number))
             last = AuditHead(entry.number, entry.hash)
         return AuditCheck(last.number, self._end_fault(last))
 
-    def _fault(self, entry: AuditEntry, content: dict[str, Any] | None, last: AuditHead) -> Fault | None:
-        if entry.number > last.number + 1:
-            return "missing"
+    def _fault(self, entry: AuditEntry, last: AuditHead) -> Fault | None:
+        content = _parsed(entry.body) if hash_of(entry.body) == entry.hash else None
         if content is None:
             return "changed"
         if content.get("n") != entry.number or content.get("prev") != last.hash:
             return "moved"
-        head = self._head
+        head, key = self._head, self._key
         if head is not None and head.number == entry.number and head.hash != entry.hash:
             return "rewritten"
-        return None
-
-    def _seal_fault(self, entry: AuditEntry) -> Fault | None:
-        """Check the seal of an entry. Entries older than the key have none."""
-        key = self._key
-        if key is None or entry.number < key.first:
-            return "no_key" if entry.seal else None
-        return None if hmac.compare_digest(entry.seal, key.seal_entry(entry.number, entry.hash)) else "forged"
+        if key is None or entry.number < key.first:  # entries older than the key have no seal
+            return "no_key" if entry.seal else self._event_fault(content)
+        if not hmac.compare_digest(entry.seal, key.seal("entry", entry.number, entry.hash)):
+            return "forged"
+        return self._event_fault(content)
 
     def _event_fault(self, content: dict[str, Any]) -> Fault | None:
         """Check that the event still matches its entry. A deleted session has no events."""
@@ -116,7 +111,10 @@ class _Inspection:
         return None if digest_of(body) == content.get("digest") else "event_changed"
 
     def _end_fault(self, last: AuditHead) -> AuditFinding | None:
-        head = self._believed_head()
+        head, key = self._head, self._key
+        if head is not None and key is not None and head.number >= key.first:
+            sealed = hmac.compare_digest(head.seal, key.seal("head", head.number, head.hash))
+            head = head if sealed else None
         if head is None and last.number:
             return AuditFinding("no_head", last.number)
         if head is not None and head.number > last.number:
@@ -125,14 +123,6 @@ class _Inspection:
         if any(count > self._entered[session] for session, count in stored):
             return AuditFinding("event_unentered", last.number)
         return None
-
-    def _believed_head(self) -> AuditHead | None:
-        """Return the recorded last entry, unless its seal shows that it was not written with the key."""
-        head, key = self._head, self._key
-        if head is None or key is None or head.number < key.first:
-            return head
-        sealed = hmac.compare_digest(head.seal, key.seal_head(head.number, head.hash))
-        return head if sealed else None
 
 
 def _parsed(body: str) -> dict[str, Any] | None:
