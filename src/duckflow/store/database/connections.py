@@ -9,6 +9,9 @@ from duckflow.store.database.migrations import Migrations, migrate
 
 Check = Literal["quick_check", "integrity_check"] | None
 
+# WAL allows readers during a write; FULL makes commits survive a power cut.
+_SETTINGS = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "secure_delete = ON")
+
 
 class DatabaseDamaged(Exception):
     """The content of the file is damaged."""
@@ -19,8 +22,12 @@ def connect(
 ) -> sqlite3.Connection:
     """Open the file and bring its tables up to date; raises DatabaseDamaged if it is broken."""
     connection = sqlite3.connect(path, timeout=patience_s, isolation_level=None, check_same_thread=False)
+    connection.text_factory = lambda stored: stored.decode(
+        "utf-8", "replace"
+    )  # keep the undamaged characters
     try:
-        _set_up(connection)
+        for setting in _SETTINGS:
+            connection.execute(f"PRAGMA {setting}")
         _check(connection, check)
         migrate(connection, path, steps)
     except BaseException as exc:
@@ -31,29 +38,13 @@ def connect(
     return connection
 
 
-def _tells_damage(error: BaseException) -> bool:
-    if isinstance(error, sqlite3.DatabaseError):
-        return is_damage(error) or "unsupported file format" in str(error)
-    return isinstance(error, UnicodeDecodeError)  # SQLite's own message quotes the broken text
-
-
-def _text(stored: bytes) -> str:
-    """Decode text so that a damaged byte spoils only its own character."""
-    return stored.decode("utf-8", "replace")
-
-
 def _check(connection: sqlite3.Connection, check: Check) -> None:
-    if check is None:
-        return
-    finding = connection.execute(f"PRAGMA {check}(1)").fetchone()[0]
+    finding = connection.execute(f"PRAGMA {check}(1)").fetchone()[0] if check else "ok"
     if finding != "ok":
         raise DatabaseDamaged(finding)
 
 
-def _set_up(connection: sqlite3.Connection) -> None:
-    """Set up durability: WAL allows readers during a write, FULL makes commits survive a power cut."""
-    connection.text_factory = _text
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA secure_delete = ON")
+def _tells_damage(error: BaseException) -> bool:
+    if isinstance(error, sqlite3.DatabaseError):
+        return is_damage(error) or "unsupported file format" in str(error)
+    return isinstance(error, UnicodeDecodeError)  # SQLite's own message quotes the broken text

@@ -10,27 +10,19 @@ from duckflow.domain.errors import UserError
 
 _PRIMARY = 0xFF
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_NO_ACCESS = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
+_IN_USE = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 _BY_CODE = {
     sqlite3.SQLITE_FULL: "store.disk_full",
-    sqlite3.SQLITE_READONLY: "store.read_only",
-    sqlite3.SQLITE_CANTOPEN: "store.read_only",
-    sqlite3.SQLITE_PERM: "store.read_only",
-    sqlite3.SQLITE_BUSY: "store.locked",
-    sqlite3.SQLITE_LOCKED: "store.locked",
-    sqlite3.SQLITE_PROTOCOL: "store.locked",
     sqlite3.SQLITE_IOERR: "store.disk_error",
-    sqlite3.SQLITE_CORRUPT: "store.damaged",
-    sqlite3.SQLITE_NOTADB: "store.damaged",
+    **dict.fromkeys(_NO_ACCESS, "store.read_only"),
+    **dict.fromkeys(_IN_USE, "store.locked"),
+    **dict.fromkeys(_DAMAGE, "store.damaged"),
 }
+_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR, errno.EEXIST)
 _BY_ERRNO = {
-    errno.ENOSPC: "store.disk_full",
-    errno.EDQUOT: "store.disk_full",
-    errno.EACCES: "store.read_only",
-    errno.EPERM: "store.read_only",
-    errno.EROFS: "store.read_only",
-    errno.EISDIR: "store.read_only",
-    errno.ENOTDIR: "store.read_only",
-    errno.EEXIST: "store.read_only",
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "store.disk_full"),
+    **dict.fromkeys(_NOT_WRITABLE, "store.read_only"),
 }
 
 

@@ -33,26 +33,25 @@ def make_private(path: Path) -> None:
 def alone(path: Path, patience_s: float) -> Generator[None]:
     """Hold a lock that keeps other processes from opening, checking or repairing this file."""
     lock = os.open(sibling_file(path, "-lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    end = time.monotonic() + patience_s
     try:
-        _wait_for(lock, patience_s)
+        while not _locked(lock):
+            if time.monotonic() >= end:
+                busy = sqlite3.OperationalError("another process is opening the file")
+                busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
+                raise busy
+            time.sleep(_PAUSE_S)
         yield
     finally:
         os.close(lock)
 
 
-def _wait_for(lock: int, patience_s: float) -> None:
-    end = time.monotonic() + patience_s
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as exc:
-            if time.monotonic() >= end:
-                busy = sqlite3.OperationalError("another process is opening the file")
-                busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
-                raise busy from exc
-            time.sleep(_PAUSE_S)
-        else:
-            return
+def _locked(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import json
 import os
 import sqlite3
 from collections import deque
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,23 +19,18 @@ from duckflow.store.database.session_rows import note
 
 _LOGS = ("-wal", "-shm")
 _MOST_STEPS = 20_000
-_LAST_KEY = 2**32
+_LAST_ROW = 2**32
 
-# Columns of each table; the first is its key.
-_EVENTS = ("id", "session_id", "seq", "at", "type", "body")
-_ENTRIES = ("number", "body", "hash", "seal")
-_UNSEALED_ENTRIES = ("number", "body", "hash", "''")
-_MEMORIES = ("id", "kind", "text", "folded", "workspace", "kept", "touched", "used", "uses")
-_IN_RANGE = "SELECT {columns} FROM {table} WHERE {key} BETWEEN ? AND ?"
-_NOTHING = "SELECT {key} FROM {table} LIMIT 0"
-_LAST = "SELECT max({key}) FROM {table}"
-_INSERT = "INSERT OR IGNORE INTO {table} VALUES ({places})"
+_ROWS = "SELECT * FROM {table} WHERE rowid BETWEEN ? AND ?"
+_NOTHING = "SELECT rowid FROM {table} LIMIT 0"
+_LAST = "SELECT max(rowid) FROM {table}"
+_INSERT = "INSERT OR IGNORE INTO {table} ({columns}) VALUES ({places})"
 _OF_SESSION = "SELECT at, body FROM events WHERE session_id = ? ORDER BY seq"
 
 # UnicodeDecodeError occurs when SQLite's own message quotes broken text.
 _BROKEN = (sqlite3.DatabaseError, UnicodeDecodeError)
 
-_Row = tuple[Any, ...]
+_Row = Mapping[str, Any]
 
 
 def recover(path: Path) -> ErrorReported:
@@ -85,12 +80,11 @@ def _copy(path: Path, fresh: sqlite3.Connection) -> int:
     """Copy every readable event and rebuild the session rows from them."""
     with transaction(fresh), closing(_open_damaged(path)) as damaged:
         fresh.execute("PRAGMA defer_foreign_keys = ON")
-        _insert(fresh, "events", filter(_sound, _readable(damaged, "events", _EVENTS)))
+        _insert(fresh, "events", filter(_sound, _readable(damaged, "events")))
         # Copied unchanged: verifying the audit log is a separate check.
-        columns = _ENTRIES if _has_seals(damaged) else _UNSEALED_ENTRIES
-        _insert(fresh, "audit", _readable(damaged, "audit", columns))
+        _insert(fresh, "audit", _readable(damaged, "audit"))
         # Not rebuilt from the events: notes that the user deleted must stay deleted.
-        _insert(fresh, "memory", filter(_sound_memory, _readable(damaged, "memory", _MEMORIES)))
+        _insert(fresh, "memory", filter(_sound_memory, _readable(damaged, "memory")))
         sessions = fresh.execute("SELECT session_id FROM events GROUP BY session_id ORDER BY max(id)")
         for (session_id,) in sessions.fetchall():
             rows = fresh.execute(_OF_SESSION, (session_id,)).fetchall()
@@ -99,8 +93,11 @@ def _copy(path: Path, fresh: sqlite3.Connection) -> int:
 
 
 def _insert(fresh: sqlite3.Connection, table: str, rows: Iterable[_Row]) -> None:
+    """Insert rows, whose columns may be fewer than the table has now."""
     for row in rows:
-        fresh.execute(_INSERT.format(table=table, places=", ".join("?" * len(row))), row)
+        places = ", ".join("?" * len(row))
+        insert = _INSERT.format(table=table, columns=", ".join(row), places=places)
+        fresh.execute(insert, tuple(row.values()))
 
 
 def _open_damaged(path: Path) -> sqlite3.Connection:
@@ -108,67 +105,53 @@ def _open_damaged(path: Path) -> sqlite3.Connection:
     # Nothing is written; without this, SQLite reads no page of a truncated file.
     with suppress(*_BROKEN):
         damaged.execute("PRAGMA writable_schema = ON")
+    damaged.row_factory = sqlite3.Row
     return damaged
 
 
-def _has_seals(damaged: sqlite3.Connection) -> bool:
-    """Return whether the file has sealed entries, which older versions lack."""
-    try:
-        return any(row[1] == "seal" for row in damaged.execute("PRAGMA table_info(audit)"))
-    except _BROKEN:
-        return True
-
-
-def _readable(damaged: sqlite3.Connection, table: str, columns: Sequence[str]) -> Generator[_Row]:
+def _readable(damaged: sqlite3.Connection, table: str) -> Generator[_Row]:
     """Yield every readable row. Where reading fails, retry the range in halves, the larger ones first."""
-    in_range = _IN_RANGE.format(columns=", ".join(columns), table=table, key=columns[0])
-    todo = deque([(0, _last_key(damaged, table, columns[0]))])
+    todo = deque([(0, _last_row(damaged, table))])
     for _ in range(_MOST_STEPS):
         if not todo:
             return
         low, high = todo.popleft()
         try:
-            for row in damaged.execute(in_range, (low, high)):
-                low = row[0] + 1
-                yield row
+            for row in damaged.execute(_ROWS.format(table=table), (low, high)):
+                low = row[0] + 1  # the first column of each table is its row number
+                yield dict(row)
         except _BROKEN:
             middle = (low + high) // 2
             if low < high:
                 todo += [(low, middle), (middle + 1, high)]
 
 
-def _last_key(damaged: sqlite3.Connection, table: str, key: str) -> int:
-    """Return the last key to look for; -1 if the table is missing or the schema is lost.
-
-    Without the schema, no row can be read.
-    """
+def _last_row(damaged: sqlite3.Connection, table: str) -> int:
+    """Return the last row number to look for; -1 if the table is missing or the schema is lost."""
     try:
-        damaged.execute(_NOTHING.format(key=key, table=table))
-    except sqlite3.OperationalError as error:
-        if "no such table" in str(error):
-            return -1
+        damaged.execute(_NOTHING.format(table=table))
     except _BROKEN:
         return -1
     try:
-        return int(damaged.execute(_LAST.format(key=key, table=table)).fetchone()[0] or 0)
+        return int(damaged.execute(_LAST.format(table=table)).fetchone()[0] or 0)
     except _BROKEN:
-        return _LAST_KEY
+        return _LAST_ROW
 
 
-def _sound(row: tuple[object, ...]) -> bool:
+def _sound(row: _Row) -> bool:
     """Return whether a readable row is valid: SQLite does not notice changed characters."""
     try:
-        datetime.fromisoformat(str(row[3]))
-        json.loads(str(row[5]))
+        datetime.fromisoformat(str(row["at"]))
+        json.loads(str(row["body"]))
     except ValueError:
         return False
-    return isinstance(row[1], str) and isinstance(row[2], int)
+    return isinstance(row["session_id"], str) and isinstance(row["seq"], int)
 
 
-def _sound_memory(row: tuple[object, ...]) -> bool:
+def _sound_memory(row: _Row) -> bool:
     try:
-        datetime.fromisoformat(str(row[5]))
-        datetime.fromisoformat(str(row[7] or row[5]))
+        datetime.fromisoformat(str(row["kept"]))
+        datetime.fromisoformat(str(row["used"] or row["kept"]))
     except ValueError:
         return False
-    return row[1] in get_args(MemoryKind) and isinstance(row[2], str)
+    return row["kind"] in get_args(MemoryKind) and isinstance(row["text"], str)
