@@ -81,8 +81,9 @@ def protection_of(path: str) -> Protection:
         names = names[:-1]
     if not _all_names().hold_for(names):
         return "none"  # the result for nearly all paths, and there are many
-    kinds = protected_kinds().items()
-    return strongest("none", *(row.protection for kind, row in kinds if _names_of(kind).hold_for(names)))
+    kinds = (row for kind, row in protected_kinds().items() if _names_of(kind).hold_for(names))
+    found: list[Protection] = [row.protection for row in kinds]
+    return strongest("none", *found)
 
 
 def is_environment_program(path: str) -> bool:

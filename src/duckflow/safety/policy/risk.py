@@ -92,7 +92,7 @@ def assess(facts: ActionFacts, places: Places, large_bytes: int) -> Assessment:
 def rate(found: Iterable[str]) -> Assessment:
     """Return the highest risk of the findings, and those above low risk. Unknown findings are high."""
     risks: dict[str, Risk] = {finding: RISKS.get(finding, "high") for finding in found}
-    risk = max(risks.values(), key=lambda one: HIGHER[one], default="low")
+    risk = max(risks.values(), key=lambda one: HIGHER[one]) if risks else "low"
     return Assessment(risk=risk, reasons=tuple(one for one, rated in risks.items() if rated != "low"))
 
 

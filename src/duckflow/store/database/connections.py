@@ -22,9 +22,7 @@ def connect(
 ) -> sqlite3.Connection:
     """Open the file and bring its tables up to date; raises DatabaseDamaged if it is broken."""
     connection = sqlite3.connect(path, timeout=patience_s, isolation_level=None, check_same_thread=False)
-    connection.text_factory = lambda stored: stored.decode(
-        "utf-8", "replace"
-    )  # keep the undamaged characters
+    connection.text_factory = _text
     try:
         for setting in _SETTINGS:
             connection.execute(f"PRAGMA {setting}")
@@ -36,6 +34,11 @@ def connect(
             raise DatabaseDamaged from exc
         raise
     return connection
+
+
+def _text(stored: bytes) -> str:
+    """Decode text so that a damaged byte spoils only its own character."""
+    return stored.decode("utf-8", "replace")
 
 
 def _check(connection: sqlite3.Connection, check: Check) -> None:
