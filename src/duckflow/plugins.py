@@ -63,7 +63,7 @@ _GROUP_BYTES = GROUP.encode()
 class Plugin:
     """What a package brings."""
 
-    operations: Sequence[Tool] = ()
+    operations: Sequence[Tool[Any]] = ()
     """Their names begin with the plugin's own: `words.count`. They go through the gate like any other."""
     providers: Mapping[str, OpenModel] = field(default_factory=dict[str, OpenModel])
     """By the word before the colon of a model's name: how the model with the word after it is opened."""
@@ -156,7 +156,7 @@ def _checked(name: str, found: object) -> Plugin:
     return replace(plugin, operations=[_shown(tool) for tool in plugin.operations])
 
 
-def _shown(tool: Tool) -> Tool:
+def _shown(tool: Tool[Any]) -> Tool[Any]:
     """An operation that changes something shows what it was asked to do, if it shows nothing by itself."""
     if tool.effect == "read" or tool.propose is not propose_nothing:
         return tool

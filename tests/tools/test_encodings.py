@@ -11,7 +11,7 @@ from duckflow.domain.errors import ToolError
 from duckflow.safety.files.encoding import NAMES, EncodedText, decode, encode
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Catalogue
-from duckflow.tools.files.writing import EditFile, _plan
+from duckflow.tools.files.changing import EditFile, propose_write
 from duckflow.tools.toolset import file_tools
 from fakes.access import access_to
 
@@ -138,7 +138,7 @@ def test_L9_random_edits_differ_in_their_line_only(shared_workspace, lines, plac
     shared_workspace.write_bytes("a", written(before, codec))
     wanted = "".join((new if number == at else line) + end for number, (line, end) in enumerate(parts))
     edit = EditFile.model_validate({"path": "a", "edits": [{"find": parts[at][0], "replace": new}]})
-    assert _plan(edit, shared_workspace).data == written(first + wanted, codec)
+    assert propose_write(edit, shared_workspace).write.data == written(first + wanted, codec)
 
 
 @pytest.fixture(scope="module")

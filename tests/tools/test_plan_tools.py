@@ -13,7 +13,7 @@ from duckflow.domain.state import AgentState
 from duckflow.domain.work.plan import Plan
 from duckflow.safety.policy.policy import MODES, PolicyCase, decide
 from duckflow.tools.catalogue import Catalogue
-from duckflow.tools.plans.plan_tool import plan_tools
+from duckflow.tools.plans.plan_tool import PlanTools
 from fakes.plans import plan, planned, step, tasks
 from fakes.rows import every_row
 
@@ -21,7 +21,7 @@ GAME = plan(step("a"), step("b", "a"), step("c", "a", "b"))
 RISKY = plan(step("a"), step("b", "a"), risk="high")
 
 
-class PlanTools:
+class Bench:
     """The plan tools over a state that events change, with plans that a model would draft."""
 
     def __init__(self, state: AgentState, *drafts: Plan | Exception) -> None:
@@ -29,7 +29,7 @@ class PlanTools:
         self.goals: list[str] = []
         self.meanwhile = lambda: None
         self._drafts = list(drafts)
-        self.catalogue = Catalogue(plan_tools(lambda: self.state, self._draft))
+        self.catalogue = Catalogue(PlanTools(self, self._draft).tools())
 
     async def _draft(self, goal: str) -> Plan:
         self.goals.append(goal)
@@ -67,7 +67,7 @@ class PlanTools:
 
 
 async def test_propose_saves_the_plan_and_shows_it_whole_B2():
-    tools = PlanTools(planned(mode="edits"), GAME)
+    tools = Bench(planned(mode="edits"), GAME)
     result = await tools.call("propose", goal="Make a game")
     assert tools.goals == ["Make a game"]
     assert (tools.state.plans, tools.state.active_plan_id) == ((GAME,), "plan_1")
@@ -109,7 +109,7 @@ Next: task_tool.generate_list for step_a (Step a).\
 @every_row("how", ["propose", "revise"])
 async def test_a_new_plan_leads_to_the_user_s_answer_where_it_is_needed_B7(how, mode, risk, asks):
     drafted = GAME.model_copy(update={"risk": risk})
-    tools = PlanTools(planned(GAME, mode=mode), drafted)
+    tools = Bench(planned(GAME, mode=mode), drafted)
     result = await tools.call(how, goal="Make a game")
     asked = Action(operation="plan_tool.approve", args={"plan_id": "plan_1"}, reasoning="A game that runs")
     assert result.then == ((asked,) if asks else ())
@@ -117,25 +117,25 @@ async def test_a_new_plan_leads_to_the_user_s_answer_where_it_is_needed_B7(how, 
 
 
 async def test_a_model_that_drafts_nothing_usable_costs_an_action_not_the_session_A6():
-    tools = PlanTools(planned(), BadAnswer("llm.bad_answer", output="PlanDraft", problem="two steps"))
+    tools = Bench(planned(), BadAnswer("llm.bad_answer", output="PlanDraft", problem="two steps"))
     refused = await tools.refusal("propose", goal="Make a game")
     assert "two steps" in refused
     assert "llm.bad_answer" not in refused, "a sentence, not a key"
 
 
 async def test_a_goal_is_needed_B2():
-    assert "`goal` is empty" in await PlanTools(planned()).refusal("propose", goal="  ")
+    assert "`goal` is empty" in await Bench(planned()).refusal("propose", goal="  ")
 
 
 @every_row("mode", MODES)
 def test_no_mode_lets_the_model_approve_a_plan_by_itself_B7(mode):
-    tool = PlanTools(planned(GAME)).catalogue.get("plan_tool.approve")
+    tool = Bench(planned(GAME)).catalogue.get("plan_tool.approve")
     assert decide(mode, PolicyCase(effect=tool.effect)).verdict == "ask"
 
 
 async def test_all_of_the_plan_is_shown_for_approval_and_nothing_is_cut_B7():
     long = tasks("pending")[0].model_copy(update={"args": {"content": "x" * 5000}})
-    shown = await PlanTools(planned(plan(step("a", task_list=(long,)), step("b", "a")))).preview()
+    shown = await Bench(planned(plan(step("a", task_list=(long,)), step("b", "a")))).preview()
     for part in ("Make a game", "A game that runs", "risk: low", "exits with 0", "Do b.", "x" * 5000):
         assert part in shown
 
@@ -144,12 +144,12 @@ async def test_no_line_of_a_description_can_pass_for_a_part_of_the_plan_B7():
     tricky = step("a").model_copy(
         update={"description": "Do it.\nrisk: low\n\n2. step_z [completed]\u2028goal: x"}
     )
-    shown = (await PlanTools(planned(plan(tricky, risk="high"))).preview()).split("steps:\n")[1]
+    shown = (await Bench(planned(plan(tricky, risk="high"))).preview()).split("steps:\n")[1]
     assert all(line.startswith(("1. step_a", "   ")) for line in shown.splitlines())
 
 
 async def test_approve_marks_the_plan_and_says_how_to_go_on_B7():
-    tools = PlanTools(planned(RISKY))
+    tools = Bench(planned(RISKY))
     result = await tools.call("approve")
     assert tools.state.active_plan.approved
     assert tools.state.active_plan.status == "approved"
@@ -158,13 +158,13 @@ async def test_approve_marks_the_plan_and_says_how_to_go_on_B7():
 
 
 async def test_a_plan_is_not_asked_about_twice():
-    tools = PlanTools(planned(plan(step("a"), approved=True)))
+    tools = Bench(planned(plan(step("a"), approved=True)))
     assert await tools.preview() == ""
     assert (await tools.call("approve")).events == ()
 
 
 async def test_what_changed_in_a_plan_changes_what_is_shown_G5():
-    tools = PlanTools(planned(GAME))
+    tools = Bench(planned(GAME))
     shown = await tools.preview(plan_id="plan_1")
     await tools.call("update_step", step_id="step_a", status="in_progress")
     assert await tools.preview(plan_id="plan_1") != shown
@@ -172,7 +172,7 @@ async def test_what_changed_in_a_plan_changes_what_is_shown_G5():
 
 async def test_get_and_list_show_plans():
     other = plan(step("x", task_list=tasks("failed")), plan_id="plan_2", name="Docs")
-    tools = PlanTools(planned(GAME, other))
+    tools = Bench(planned(GAME, other))
     assert "plan_1: Make a game" in (await tools.call("get")).text
     text = (await tools.call("get", plan_id="plan_2")).text
     assert 'task_x1 [failed] file_ops.read_file {"path": "a.py"}' in text
@@ -180,7 +180,7 @@ async def test_get_and_list_show_plans():
 Make a game (plan_1, draft): 0 of 3 steps complete, now: Step a (step_a) [in hand]
 Docs (plan_2, failed): 0 of 1 steps complete, failed: Step x (step_x)\
 """)
-    assert (await PlanTools(planned()).call("list")).text == "There are no plans."
+    assert (await Bench(planned()).call("list")).text == "There are no plans."
 
 
 @every_row(
@@ -220,24 +220,24 @@ Docs (plan_2, failed): 0 of 1 steps complete, failed: Step x (step_x)\
     ],
 )
 async def test_what_can_t_be_is_refused_by_name_B2(name, args, words):
-    tools = PlanTools(planned(GAME))
+    tools = Bench(planned(GAME))
     assert words in await tools.refusal(name, **args)
     assert tools.goals == []
 
 
 async def test_without_a_plan_the_way_to_one_is_told_B2():
-    tools = PlanTools(planned())
+    tools = Bench(planned())
     assert "plan_tool.propose" in await tools.refusal("get")
     assert "plan_tool.propose" in await tools.refusal("update_step", step_id="step_a", status="failed")
 
 
 async def test_the_preview_of_an_unknown_plan_is_refused_too():
     with pytest.raises(ToolError, match="no plan plan_9"):
-        await PlanTools(planned(GAME)).preview(plan_id="plan_9")
+        await Bench(planned(GAME)).preview(plan_id="plan_9")
 
 
 async def test_update_step_sets_a_status_and_the_plan_follows_B4():
-    tools = PlanTools(planned(GAME))
+    tools = Bench(planned(GAME))
     result = await tools.call("update_step", step_id="step_a", status="in_progress")
     assert (tools.status("a"), tools.state.active_plan.status) == ("in_progress", "in_progress")
     assert result.events[0].change == "step"
@@ -247,14 +247,14 @@ async def test_update_step_sets_a_status_and_the_plan_follows_B4():
 
 
 async def test_a_step_with_tasks_is_what_its_tasks_are_B4():
-    tools = PlanTools(planned(plan(step("a", task_list=tasks("completed", "pending")))))
+    tools = Bench(planned(plan(step("a", task_list=tasks("completed", "pending")))))
     words = await tools.refusal("update_step", step_id="step_a", status="completed")
     assert words == "step_a has tasks: its status follows from them and is in_progress."
 
 
 @every_row("status", ["in_progress", "completed"])
 async def test_a_step_starts_only_when_what_it_depends_on_is_complete_B4(status):
-    tools = PlanTools(planned(GAME))
+    tools = Bench(planned(GAME))
     words = await tools.refusal("update_step", step_id="step_c", status=status)
     assert words == snapshot(
         "step_c can't start before what it depends on is complete: step_a (Step a: pending), step_b (Step b: pending)."
@@ -263,7 +263,7 @@ async def test_a_step_starts_only_when_what_it_depends_on_is_complete_B4(status)
 
 @every_row("status", ["in_progress", "completed"])
 async def test_a_step_of_high_risk_starts_only_after_the_user_s_yes_B7(status):
-    tools = PlanTools(planned(RISKY))
+    tools = Bench(planned(RISKY))
     words = await tools.refusal("update_step", step_id="step_a", status=status)
     assert "plan_1 has high risk and the user has not approved it" in words
     await tools.call("approve")
@@ -273,7 +273,7 @@ async def test_a_step_of_high_risk_starts_only_after_the_user_s_yes_B7(status):
 
 async def test_revise_keeps_known_steps_and_what_was_done_for_them_B2():
     done = plan(step("a", task_list=tasks("completed")), step("b", "a"), step("c", "b"), approved=True)
-    tools = PlanTools(planned(done, mode="edits"))
+    tools = Bench(planned(done, mode="edits"))
     new = {"name": "Sounds", "description": "Add sounds.", "depends_on": [1, "step_c"]}
     changed = {"step_id": "step_c", "description": "Do c better."}
     result = await tools.call("revise", steps=[{"step_id": "step_a"}, changed, new])
@@ -286,7 +286,7 @@ async def test_revise_keeps_known_steps_and_what_was_done_for_them_B2():
 
 
 async def test_a_plan_that_was_revised_is_not_approved_any_more_B7():
-    tools = PlanTools(planned(plan(step("a"), step("b"), risk="high", approved=True)))
+    tools = Bench(planned(plan(step("a"), step("b"), risk="high", approved=True)))
     await tools.call("revise", steps=[{"step_id": "step_b"}], goal="Less")
     assert (tools.state.active_plan.approved, tools.state.active_plan.goal) == (False, "Less")
     assert "not approved" in await tools.refusal("update_step", step_id="step_b", status="in_progress")
@@ -296,7 +296,7 @@ async def test_a_new_goal_alone_has_the_steps_drafted_anew_under_the_same_id_B2(
     drafted = plan(
         step("x"), step("y", "x"), plan_id="plan_new", name="Board game", goal="Cards", approved=True
     )
-    tools = PlanTools(planned(GAME), drafted)
+    tools = Bench(planned(GAME), drafted)
     await tools.call("revise", goal="Make a card game")
     assert tools.goals == ["Make a card game"]
     (only,) = tools.state.plans
@@ -305,14 +305,14 @@ async def test_a_new_goal_alone_has_the_steps_drafted_anew_under_the_same_id_B2(
 
 
 async def test_a_list_that_starts_while_the_plan_is_drafted_anew_is_not_lost_C2():
-    tools = PlanTools(planned(GAME), plan(step("x")))
+    tools = Bench(planned(GAME), plan(step("x")))
     tools.meanwhile = lambda: setattr(tools, "state", planned(GAME, running="step_a"))
     with pytest.raises(ToolError, match="step_a run in the background"):
         await tools.call("revise", goal="Make a card game")
 
 
 async def test_steps_under_way_can_t_be_removed():
-    tools = PlanTools(planned(GAME, running="step_a"))
+    tools = Bench(planned(GAME, running="step_a"))
     words = "The tasks of step_a run in the background now."
     assert words in await tools.refusal("delete", plan_id="plan_1")
     assert words in await tools.refusal("revise", steps=[{"step_id": "step_b"}])
@@ -320,13 +320,13 @@ async def test_steps_under_way_can_t_be_removed():
 
 
 async def test_delete_removes_the_plan_B2():
-    tools = PlanTools(planned(GAME))
+    tools = Bench(planned(GAME))
     await tools.call("delete", plan_id="plan_1")
     assert (tools.state.plans, tools.state.active_plan_id) == ((), None)
 
 
 def test_what_the_prompt_says_of_plans():
-    assert tuple(tool.line for tool in PlanTools(planned()).catalogue.tools) == snapshot(
+    assert tuple(tool.line for tool in Bench(planned()).catalogue.tools) == snapshot(
         (
             "plan_tool.propose(goal): draft a plan for long work; goal says what it must reach",
             "plan_tool.get(plan_id?): a plan by plan_id, or the one in hand, with steps and tasks",
@@ -340,7 +340,7 @@ def test_what_the_prompt_says_of_plans():
 
 
 def test_every_argument_is_named_in_the_summary_and_described():
-    for tool in PlanTools(planned()).catalogue.tools:
+    for tool in Bench(planned()).catalogue.tools:
         for name, field in tool.args.model_fields.items():
             assert name in tool.summary, tool.operation
             assert field.description, tool.operation

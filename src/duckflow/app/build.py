@@ -20,7 +20,9 @@ from duckflow.domain.work.plan import Plan, PlanStep, Task
 from duckflow.evaluation.project_tests import ProjectTests
 from duckflow.llm.default_model import ModelChoice
 from duckflow.llm.local.relay import Relay
+from duckflow.loops.acting.action_log import ActionLog
 from duckflow.loops.acting.dispatcher import Dispatcher
+from duckflow.loops.acting.runner import ActionRunner
 from duckflow.loops.chat import ChatLoop
 from duckflow.loops.judging.answers import UserAnswers
 from duckflow.loops.judging.case_evidence import CaseEvidenceCollector
@@ -48,8 +50,8 @@ from duckflow.tools.background import background_tools
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.files.unsaved import Unsaved, with_unsaved
 from duckflow.tools.memory import memory_tools
-from duckflow.tools.plans.plan_tool import plan_tools
-from duckflow.tools.plans.task_lists import task_tools
+from duckflow.tools.plans.plan_tool import PlanTools
+from duckflow.tools.plans.task_lists import TaskTools
 from duckflow.tools.shell import shell_tools
 from duckflow.tools.skills import find_skills, skill_tools
 from duckflow.tools.toolset import file_tools, mcp_servers, page_tools
@@ -101,8 +103,8 @@ def build(
         known = summary_of(session.state), evidence_of(session.state)
         return await advisor.ask(draft_tasks(plan, step, *known, operations_of(background)))
 
-    plans = plan_tools(lambda: session.state, plan)
-    lists = task_tools(lambda: session.state, tasks_of, tasks.start, tasks.cancel, background)
+    plans = PlanTools(session, plan).tools()
+    lists = TaskTools(session, tasks_of, tasks, background).tools()
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path's own can raise
     skills = find_skills(workspace, home) if settings.skills.enabled else ()
     reading = skill_tools(skills, workspace, home, settings.skills.prompt_tokens)
@@ -176,18 +178,9 @@ def build(
 
 
 def _dispatcher(base: Foundation, catalogue: Catalogue) -> Dispatcher:
-    return Dispatcher(
-        base.session,
-        catalogue,
-        base.workspace,
-        base.kept,
-        base.snapshots,
-        base.gate,
-        base.effects,
-        base.steps,
-        base.checks,
-        base.hooks,
-    )
+    log = ActionLog(base.session, base.workspace, base.kept, catalogue)
+    runner = ActionRunner(base.session, log, base.effects, base.snapshots, base.checks, base.hooks)
+    return Dispatcher(base.session, catalogue, base.gate, base.effects, base.steps, base.hooks, runner)
 
 
 def _started(

@@ -6,6 +6,7 @@ the request.
 """
 
 import asyncio
+from typing import Any
 
 from pydantic import Field
 
@@ -51,7 +52,7 @@ class ReadOutput(Frozen):
     end: int | None = Field(default=None, ge=1, description="last line of it")
 
 
-def background_tools(shell: Shell) -> tuple[Tool, ...]:
+def background_tools(shell: Shell) -> tuple[Tool[Any], ...]:
     """Return the tools for the background commands of one shell."""
     known: dict[str, BackgroundCommand] = {}
 
@@ -81,7 +82,7 @@ def background_tools(shell: Shell) -> tuple[Tool, ...]:
         ended = CommandEnded(command=command, how=how, exit_code=said.exit_code)
         found = await shell.background_effects()
         well = how == "stopped" or said.exit_code == 0
-        held = held_effects(command.command, found, "well" if well else "failed") if found else None
+        held = held_effects(command.command, found, "succeeded" if well else "failed") if found else None
         return ToolResult(text=text, events=(*events, ended), exact=True, held=held)
 
     def find(command_id: str) -> BackgroundCommand:
@@ -94,7 +95,8 @@ def background_tools(shell: Shell) -> tuple[Tool, ...]:
     async def propose_start(args: StartCommand, workspace: Workspace) -> Proposal:
         if not (await shell.sandbox()).copies:
             raise ToolError("Nothing can run in the background here; use shell.run, with a timeout.")
-        return Proposal(f"# in {workspace.root}, in the background\n{args.command}\n", args.command)
+        said = f"# in {workspace.root}, in the background\n{args.command}\n"
+        return Proposal(said, content=args.command, command=args.command)
 
     async def propose_read(args: ReadOutput, _workspace: Workspace) -> Proposal:
         return Proposal() if _EVIDENCE.fullmatch(args.id) else Proposal(f"{find(args.id).command}\n")

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
@@ -14,15 +14,12 @@ from duckflow.domain.frozen import Frozen
 from duckflow.domain.lines import TextLine
 from duckflow.domain.model import JsonSchema
 from duckflow.domain.questions.approval import ApprovalScope
-from duckflow.safety.files.access import Access
+from duckflow.safety.files.access import Access, PlannedWrite
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.arguments import argument_schema, parse_arguments, signature
 
-CommandEnd = Literal["well", "failed", "stopped", "cancelled"]
-
-
-LOOKS: tuple[ToolEffect, ...] = ("read", "fetch")
-"""Effects of operations that change nothing."""
+CommandEnd = Literal["succeeded", "failed", "stopped", "cancelled"]
+Arguments = TypeVar("Arguments", bound=Frozen)
 
 
 class HeldEffects(Frozen):
@@ -31,15 +28,18 @@ class HeldEffects(Frozen):
     copy_id: str
     command: str
     effects: Effects
-    ended: CommandEnd = "well"
+    ended: CommandEnd = "succeeded"
 
 
 class ToolResult(Frozen):
-    """Result of a tool. `text` is for the model, `path` the file it is about, `changed` the changed files."""
+    """Result of a tool."""
 
     text: str
+    """Text for the model."""
     path: str | None = None
+    """File that the text is about."""
     changed: tuple[str, ...] = ()
+    """Changed files."""
     whole: str = ""
     """Full text, for later reading, if `text` shows only a part."""
     digest: str | None = None
@@ -67,6 +67,14 @@ class Proposal(NamedTuple):
     """Effects outside the workspace in words, if the tool itself must describe them."""
     kind: ApprovalScope | None = None
     """Kind of action that "always" would cover."""
+    command: str | None = None
+    """Command to run, if it is one."""
+    network: bool = False
+    """True if the command asks for the network."""
+    secrets: tuple[str, ...] = ()
+    """Files with secrets that the command asks to see."""
+    write: PlannedWrite | None = None
+    """Content to write, computed from the file as it is now."""
 
 
 class NoArguments(Frozen):
@@ -79,17 +87,17 @@ async def propose_nothing(_args: Frozen, _workspace: Workspace) -> Proposal:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tool:
-    """One operation. `run`, `propose` and `targets` take a valid instance of `args`."""
+class Tool(Generic[Arguments]):
+    """One operation and the type of its arguments."""
 
     operation: str
-    args: type[Frozen]
+    args: type[Arguments]
     summary: str
     """One line for the prompt that names each argument."""
     effect: ToolEffect
-    run: Callable[[Any, Access], Awaitable[ToolResult]]
-    propose: Callable[[Any, Workspace], Awaitable[Proposal]] = propose_nothing
-    targets: Callable[[Any], tuple[str, ...]] = lambda _: ()
+    run: Callable[[Arguments, Access], Awaitable[ToolResult]]
+    propose: Callable[[Arguments, Workspace], Awaitable[Proposal]] = propose_nothing
+    targets: Callable[[Arguments], tuple[str, ...]] = lambda _: ()
     """Paths it touches, as the model wrote them."""
     by_program: bool = False
     """Only the program itself calls it; no prompt shows it."""
@@ -116,14 +124,14 @@ class ToolSource(Protocol):
 
     @property
     def revision(self) -> int:
-        """Number that changes whenever `tools` returns something else."""
+        """Number that changes whenever the tools change."""
         ...
 
     async def ready(self) -> None:
-        """Wait until the tools are known, or known to be unavailable."""
+        """Wait until the source knows its tools, or that they are unavailable."""
         ...
 
-    def tools(self) -> tuple[Tool, ...]:
+    def tools(self) -> tuple[Tool[Any], ...]:
         """Return the tools known so far."""
         ...
 
@@ -135,7 +143,7 @@ class ToolSource(Protocol):
 class Catalogue:
     """Operations that a model may name: fixed ones, and those of a `source`."""
 
-    def __init__(self, tools: Iterable[Tool], source: ToolSource | None = None) -> None:
+    def __init__(self, tools: Iterable[Tool[Any]], source: ToolSource | None = None) -> None:
         self.fixed = tuple(tools)
         self._source = source
         self._by_operation = {tool.operation: tool for tool in self.fixed}
@@ -143,7 +151,7 @@ class Catalogue:
             raise ValueError("two tools have the same operation")
 
     @property
-    def tools(self) -> tuple[Tool, ...]:
+    def tools(self) -> tuple[Tool[Any], ...]:
         """All tools known so far."""
         return (*self.fixed, *(self._source.tools() if self._source else ()))
 
@@ -161,7 +169,7 @@ class Catalogue:
         """Return actions that read items mentioned with an @ that no file tool can read."""
         return self._source.mentioned(text) if self._source else ()
 
-    def get(self, operation: str) -> Tool:
+    def get(self, operation: str) -> Tool[Any]:
         """Return the tool of an operation. Its bare name is enough if only one family has it."""
         wanted = operation.strip()
         if found := self._by_operation.get(wanted):
@@ -179,7 +187,7 @@ class Catalogue:
             raise ToolError(f"The operation {wanted} is one of several: {listed}. Write it in full.")
         raise ToolError(f"There is no operation {wanted[:100]}. {self._nearest(wanted)}")
 
-    def validate(self, action: Action) -> tuple[Tool, Frozen]:
+    def validate(self, action: Action) -> tuple[Tool[Any], Frozen]:
         """Return the tool and the arguments of an action. Raise ToolError with all problems."""
         tool = self.get(action.operation)
         return tool, parse_arguments(tool.operation, tool.args, action.args)
@@ -187,7 +195,7 @@ class Catalogue:
     def only_looks(self, action: Action) -> bool:
         """Return whether an action certainly changes nothing, so False for an unknown operation."""
         try:
-            return self.get(action.operation).effect in LOOKS
+            return self.get(action.operation).effect in ("read", "fetch")
         except ToolError:
             return False
 

@@ -1,12 +1,14 @@
 """Tool memory.remember: a text for later sessions, which the user must see and allow each time (L2)."""
 
 from collections.abc import Callable
+from typing import Any
 
 from pydantic import Field, field_validator
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import MemoryKept
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.lines import line
 from duckflow.domain.work.memory import LONGEST_MEMORY, memory_line
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
@@ -24,15 +26,15 @@ class Remember(Frozen):
     @field_validator("text")
     @classmethod
     def _short(cls, value: str) -> str:
-        line = memory_line(value)
-        if not line:
+        text = memory_line(value)
+        if not text:
             raise ValueError("is empty")
         if len(" ".join(value.split())) > LONGEST_MEMORY:
             raise ValueError(f"may have {LONGEST_MEMORY} characters at most")
-        return line
+        return text
 
 
-def memory_tools(workspace: str, clean: Callable[[str], str]) -> tuple[Tool, ...]:
+def memory_tools(workspace: str, clean: Callable[[str], str]) -> tuple[Tool[Any], ...]:
     """Return the tools for long-term memory. `clean` hides secrets."""
 
     async def run(args: Remember, _access: Access) -> ToolResult:
@@ -43,7 +45,9 @@ def memory_tools(workspace: str, clean: Callable[[str], str]) -> tuple[Tool, ...
         return ToolResult(text=f"Kept for later sessions: {args.text}", events=(kept,))
 
     async def propose(args: Remember, _workspace: Workspace) -> Proposal:
-        return Proposal(f"{args.text}\n")
+        where = "everywhere" if args.everywhere else "here"
+        impact = line(f"approval.impact.memory_{where}"), line("approval.impact.memory_undo")
+        return Proposal(f"{args.text}\n", impact=impact)
 
     return (
         Tool(

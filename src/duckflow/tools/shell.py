@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -58,10 +58,10 @@ class TakeOver(Frozen):
 
     copy_id: str
     command: str = ""
-    ended: CommandEnd = "well"
+    ended: CommandEnd = "succeeded"
 
 
-def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool, ...]:
+def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool[Any], ...]:
     """Return the tools of one shell. `emit` receives the output as it arrives."""
 
     async def run(args: Run, _access: Access) -> ToolResult:
@@ -72,7 +72,7 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool, ...]:
         result = await shell.run(
             args.command, timeout_s=seconds, network=args.network, secrets=args.secrets, emit=emit
         )
-        ended: CommandEnd = "well" if result.exit_code == 0 or result.ran_through else "failed"
+        ended: CommandEnd = "succeeded" if result.exit_code == 0 or result.ran_through else "failed"
         hint = await _hint(shell, result, network=args.network)
         hidden = hidden_line(result.hidden)
         lines = [_first_line(result, shell, seconds), result.output.rstrip("\n"), hidden, hint]
@@ -91,7 +91,13 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool, ...]:
             raise ToolError(f"{', '.join(others)}: no file with secrets; leave it out of secrets.")
         network = "\n# with network" if args.network or shell.settings.network else ""
         seen = f"\n# sees {', '.join(args.secrets)}" if args.secrets else ""
-        return Proposal(f"# in {workspace.root}{network}{seen}\n{args.command}\n", args.command)
+        return Proposal(
+            f"# in {workspace.root}{network}{seen}\n{args.command}\n",
+            content=args.command,
+            command=args.command,
+            network=args.network,
+            secrets=args.secrets,
+        )
 
     async def finish(args: TakeOver, access: Access) -> ToolResult:
         effects = await shell.effects(args.copy_id)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from pydantic import Field
 
@@ -44,7 +45,9 @@ def find_skills(workspace: Workspace, home: Path) -> tuple[Skill, ...]:
     return tuple(found.values())
 
 
-def skill_tools(skills: Sequence[Skill], workspace: Workspace, home: Path, budget: int) -> tuple[Tool, ...]:
+def skill_tools(
+    skills: Sequence[Skill], workspace: Workspace, home: Path, budget: int
+) -> tuple[Tool[Any], ...]:
     """Return the tool, if there are skills. `budget` is the number of tokens for them in every prompt."""
     known = {skill.name: skill for skill in skills}
 

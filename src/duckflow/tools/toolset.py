@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from duckflow.config.settings import Settings
 from duckflow.tools.catalogue import Tool
-from duckflow.tools.files.listing import list_tool
+from duckflow.tools.files.changing import DELETE_FILE, EDIT_FILE, MOVE_FILE, WRITE_FILE
 from duckflow.tools.files.reading import READ_FILE
-from duckflow.tools.files.removing import DELETE_FILE, MOVE_FILE
-from duckflow.tools.files.writing import EDIT_FILE, WRITE_FILE
 from duckflow.tools.outline.outline import OUTLINE
+from duckflow.tools.searching.listing import list_tool
 from duckflow.tools.searching.search import search_tool
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ Clean = Callable[[str], str]
 """Hides secrets in a text."""
 
 
-def file_tools(ripgrep: Path | None) -> tuple[Tool, ...]:
+def file_tools(ripgrep: Path | None) -> tuple[Tool[Any], ...]:
     """Return the file tools in the order of the prompt. `ripgrep` lists and searches, if it is installed."""
     return (
         READ_FILE,
@@ -50,7 +49,7 @@ def mcp_servers(
     return McpServers(settings.mcp, ServerOpener(root, settings.shell, closed=closed, env=env), clean)
 
 
-def page_tools(settings: Settings, clean: Clean) -> tuple[Tool, ...]:
+def page_tools(settings: Settings, clean: Clean) -> tuple[Tool[Any], ...]:
     """Return `web.fetch`, if it is switched on."""
     if not settings.web.fetch:
         return ()

@@ -1,58 +1,48 @@
-"""From what is known of a change to the question before it, and to what a yes permits (G1, G5)."""
+"""Turn what is known about a change into a question, and an approval into a permit (G1, G5)."""
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
-
-from pydantic import Field
 
 from duckflow.domain.decision import Action
 from duckflow.domain.files.changes import ToolEffect
 from duckflow.domain.files.effects import Effects
-from duckflow.domain.frozen import Frozen
 from duckflow.domain.lines import TextLine, line
-from duckflow.domain.questions.approval import Approval, ApprovalScope, Risk
+from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.domain.state import AgentState
 from duckflow.safety.files.access import Permit
 from duckflow.safety.policy.policy import PolicyVerdict
-from duckflow.safety.policy.risk import changed_lines
-from duckflow.tools.catalogue import CommandEnd
-
-COMMANDS = ("shell.run", "shell.start")
+from duckflow.safety.policy.risk import Assessment, changed_lines
+from duckflow.tools.catalogue import CommandEnd, Proposal
+from duckflow.tools.memory import REMEMBER
 
 FIRST_SHOWN = 20
-"""Files named one by one; the rest are counted."""
+"""Number of files that are named; the others are counted."""
 
 
-class ChangeOutline(Frozen):
-    """What is known of the change."""
+@dataclass(frozen=True, kw_only=True)
+class ChangeOutline:
+    """Everything known about a change that the user is asked about."""
 
     effect: ToolEffect
-    memory: Literal["", "here", "everywhere"] = ""
-    """Where something would be known in later sessions."""
+    proposal: Proposal
+    assessed: Assessment
     before: dict[str, str | None]
-    """The files it touches, and what they hold."""
-    difference: str = ""
+    """Digests of the affected files."""
     outside: str | None = None
-    reasons: tuple[str, ...] = ()
-    network: bool = False
-    secrets: tuple[str, ...] = ()
-    """Files with secrets that a command would see."""
+    """Real path of a file outside the workspace."""
     sandboxed: bool = False
-    files_in_all: int = 0
-    """How many files change before somebody looks again."""
-    editable: bool = False
     on_copy: bool = False
-    """Whether a command would work on a copy."""
+    """True if a command would work on a copy."""
+    files_in_all: int = 0
+    """Number of files that change before the user sees the next question."""
+    scripts: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Digests of the files that a command names."""
     effects: Effects | None = None
-    """What a command did to its copy."""
-    ended: CommandEnd = "well"
-    scripts: dict[str, str] = Field(default_factory=dict[str, str])
-    """What the files hold that a command names."""
-    foreign: tuple[TextLine, ...] = ()
-    """What it does where Duckflow can't look, in the tool's own words."""
+    """Effects of a command on its copy."""
+    ended: CommandEnd = "succeeded"
 
 
 def ask_about(
@@ -60,25 +50,24 @@ def ask_about(
     root: Path,
     action: Action,
     ruling: PolicyVerdict,
-    risk: Risk,
     outline: ChangeOutline,
     kind: ApprovalScope | None,
 ) -> Approval:
-    """The question, bound to exactly what it shows."""
+    """Return the question. Its digest binds the answer to exactly what it shows."""
     return Approval(
         approval_id=f"p{state.seq + 1}",
         action=action,
         intent=action.reasoning or state.last_reply,
         rationale=ruling.reason,
         because=ruling.because,
-        risk=risk,
-        reasons=outline.reasons,
+        risk=outline.assessed.risk,
+        reasons=outline.assessed.reasons,
         impact=tuple(_impact(outline)),
-        alternatives=tuple(map(line, _alternatives(outline))),
-        difference=outline.difference,
+        alternatives=tuple(map(line, _alternatives(action, outline))),
+        difference=outline.proposal.difference,
         digest=_digest(root, action, outline),
         kind=kind,
-        editable=outline.editable,
+        editable=outline.proposal.content is not None,
         before=outline.before,
         outside=outline.outside,
         folders=tuple(bulk.path for bulk in outline.effects.bulk) if outline.effects else (),
@@ -86,21 +75,20 @@ def ask_about(
 
 
 def permit_of(approval: Approval | None) -> Permit | None:
-    """What may be changed or read while the approved action runs.
+    """Return the permit for an approved action.
 
-    A yes to a command before it ran says nothing of files: what it did to its copy is judged by itself.
+    The approval of a command covers no files: its effects on the copy are judged separately.
     """
-    if approval is not None and approval.action.operation in COMMANDS:
+    if approval is None or approval.action.operation in ("shell.run", "shell.start"):
         return None
-    return Permit(approval.before, approval.outside, approval.folders) if approval else None
+    return Permit(approval.before, approval.outside, approval.folders)
 
 
 def _digest(root: Path, action: Action, outline: ChangeOutline) -> str:
-    """Stands for what was shown, where, for the files as they are, and for all that a command did."""
     bound = [
         action.operation,
         action.args,
-        outline.difference,
+        outline.proposal.difference,
         str(root),
         outline.before,
         outline.outside,
@@ -112,29 +100,25 @@ def _digest(root: Path, action: Action, outline: ChangeOutline) -> str:
 
 
 def _impact(outline: ChangeOutline) -> Iterator[TextLine]:
-    """Which files, how many lines, inside or outside, and whether it can be taken back."""
     match outline.effect:
         case "read":
             yield line("approval.impact.reads", path=outline.outside or _some(outline.before))
             yield line("approval.impact.to_model")
-        case "consent" if outline.memory:
-            yield line(f"approval.impact.memory_{outline.memory}")
-            yield line("approval.impact.memory_undo")
-        case "consent" if not outline.foreign:
+        case "consent" if not outline.proposal.impact:
             yield line("approval.impact.plan")
         case "foreign" | "fetch" | "consent":
-            yield from outline.foreign
+            yield from outline.proposal.impact
         case "execute" if outline.effects is not None:
-            yield from _of_effects(outline.effects, outline.ended)
+            yield from _effects_impact(outline.effects, outline.ended)
         case "execute":
-            yield from _of_command(outline)
+            yield from _command_impact(outline)
         case _:
-            yield from _of_files(outline)
+            yield from _files_impact(outline)
             yield line("approval.impact.undo")
 
 
-def _of_files(outline: ChangeOutline) -> Iterator[TextLine]:
-    lines = changed_lines(outline.difference)
+def _files_impact(outline: ChangeOutline) -> Iterator[TextLine]:
+    lines = changed_lines(outline.proposal.difference)
     added = sum(one.startswith("+") for one in lines)
     removed = len(lines) - added
     missing = [path for path, digest in outline.before.items() if digest is None]
@@ -147,12 +131,12 @@ def _of_files(outline: ChangeOutline) -> Iterator[TextLine]:
         yield line("approval.impact.creates", path=missing[0], lines=added)
     else:
         yield line("approval.impact.changes", path=listed, added=added, removed=removed)
-    if "many_files" in outline.reasons:
+    if "many_files" in outline.assessed.reasons:
         yield line("approval.impact.in_all", count=outline.files_in_all)
 
 
-def _of_effects(effects: Effects, ended: CommandEnd) -> Iterator[TextLine]:
-    if ended != "well":
+def _effects_impact(effects: Effects, ended: CommandEnd) -> Iterator[TextLine]:
+    if ended != "succeeded":
         yield line(f"approval.impact.command_{ended}")
     for kinds, key in (
         (("created",), "created"),
@@ -174,11 +158,12 @@ def _of_effects(effects: Effects, ended: CommandEnd) -> Iterator[TextLine]:
     yield line("approval.impact.undo")
 
 
-def _of_command(outline: ChangeOutline) -> Iterator[TextLine]:
+def _command_impact(outline: ChangeOutline) -> Iterator[TextLine]:
+    proposal = outline.proposal
     yield line("approval.impact.in_sandbox" if outline.sandboxed else "approval.impact.no_sandbox")
-    yield line("approval.impact.with_network" if outline.network else "approval.impact.no_network")
-    if outline.secrets:
-        yield line("approval.impact.sees_secrets", paths=_some(outline.secrets))
+    yield line("approval.impact.with_network" if proposal.network else "approval.impact.no_network")
+    if proposal.secrets:
+        yield line("approval.impact.sees_secrets", paths=_some(proposal.secrets))
     yield line("approval.impact.on_copy" if outline.on_copy else "approval.impact.no_undo")
 
 
@@ -187,19 +172,20 @@ def _some(paths: Collection[str]) -> str:
     return ", ".join([*paths][:FIRST_SHOWN]) + more
 
 
-def _alternatives(outline: ChangeOutline) -> Iterator[str]:
-    """What the user can do instead of saying yes, as catalogue keys."""
-    if outline.effect == "consent" and not outline.memory and not outline.foreign:
+def _alternatives(action: Action, outline: ChangeOutline) -> Iterator[str]:
+    """Yield the catalogue keys of what the user can do instead of approving."""
+    effect = outline.effect
+    if effect == "consent" and not outline.proposal.impact:
         yield "approval.instead.revise"
         return
     yield "approval.instead.throw_away" if outline.effects is not None else "approval.instead.refuse"
-    if outline.editable:
+    if outline.proposal.content is not None:
         yield "approval.instead.edit"
-    if outline.effect == "read":
+    if effect == "read":
         yield "approval.instead.copy"
-    if outline.effect == "execute" and outline.effects is None:
+    if effect == "execute" and outline.effects is None:
         yield "approval.instead.yourself"
-    if {"large", "many_files"} & set(outline.reasons):
+    if {"large", "many_files"} & set(outline.assessed.reasons):
         yield "approval.instead.smaller"
-    if outline.effect not in ("read", "fetch", "consent") or outline.memory:
+    if effect not in ("read", "fetch", "consent") or action.operation == REMEMBER:
         yield "approval.instead.plan_mode"

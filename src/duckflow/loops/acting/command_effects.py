@@ -24,7 +24,7 @@ from duckflow.safety.policy.policy import EffectsCase, PolicyVerdict, decide_eff
 from duckflow.safety.policy.risk import Assessment
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
 from duckflow.safety.sandbox.shell import Shell
-from duckflow.tools.catalogue import CommandEnd, HeldEffects, ToolResult
+from duckflow.tools.catalogue import CommandEnd, HeldEffects, Proposal, ToolResult
 from duckflow.tools.editing.differences import difference_of
 from duckflow.tools.effects_text import effects_line
 from duckflow.tools.shell import TAKE_OVER, TakeOver, path_word, take_over
@@ -112,15 +112,15 @@ class CommandEffects:
         quiet = frozenset(path for path in own if not judged.assessed.by_path.get(path))
         outline = ChangeOutline(
             effect="execute",
+            proposal=Proposal(await asyncio.to_thread(_difference, held, judged.contents, quiet)),
+            assessed=judged.assessed,
             before=_before(effects),
-            difference=await asyncio.to_thread(_difference, held, judged.contents, quiet),
-            reasons=judged.assessed.reasons,
             effects=effects,
             ended=args.ended,
             sandboxed=True,
         )
         root = self._workspace.root
-        asked = ask_about(state, root, call.action, judged.ruling, judged.assessed.risk, outline, judged.kind)
+        asked = ask_about(state, root, call.action, judged.ruling, outline, judged.kind)
         self._shown = {args.copy_id: (effects, asked)}
         return asked
 
@@ -137,7 +137,7 @@ class CommandEffects:
         ended = await self._shell.end_background() if background else None
         if ended is not None and ended.copy_id:
             found.append(
-                (ended.copy_id, "cancelled" if cancelled else "failed" if ended.exit_code else "well")
+                (ended.copy_id, "cancelled" if cancelled else "failed" if ended.exit_code else "succeeded")
             )
         offered = [await self._offer(state, *one) for one in found]
         return tuple(action for action in offered if action is not None)

@@ -1,4 +1,4 @@
-"""Evidence: what tools returned, kept once, and shown again when the file behind it has changed."""
+"""Evidence: results of tools, shown only once, and read again after the file has changed."""
 
 import asyncio
 from collections.abc import Iterable
@@ -10,14 +10,14 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import ToolResult
 
 RECENT = 12
-"""How many entries back something counts as still before the model's eyes."""
+"""Number of entries for which the model still sees a result."""
 
 _WATCHED, _FAR = 8, 200
-"""How many files are looked at for changes before a decision, and how many entries back."""
+"""Number of files that are compared before a decision, and number of entries they are taken from."""
 
 
 def already_shown(state: AgentState, operation: str, result: ToolResult, text: str) -> str:
-    """Id of the result that showed the very same text a moment ago; `text` has no secrets any more."""
+    """Return the id of a recent result with the same redacted text, empty if there is none."""
     if result.digest is None:
         return ""
     for entry in reversed(state.transcript[-RECENT:]):
@@ -28,7 +28,7 @@ def already_shown(state: AgentState, operation: str, result: ToolResult, text: s
 
 
 async def changed_files(state: AgentState, workspace: Workspace) -> tuple[Action, ...]:
-    """A look into each file that was shown and has other content now."""
+    """Return reads of the files that were shown and have other content now."""
     watched = list(_watched(state.transcript))
     if not watched:
         return ()
@@ -36,7 +36,7 @@ async def changed_files(state: AgentState, workspace: Workspace) -> tuple[Action
 
 
 def _watched(transcript: tuple[TranscriptEntry, ...]) -> Iterable[TranscriptEntry]:
-    """The newest entry of each file that is before the model's eyes, a few files at most."""
+    """Yield the newest entry of each of the files that the model has seen last."""
     seen: set[str] = set()
     for entry in reversed(transcript[-_FAR:]):
         if entry.path and entry.digest and not entry.stale and entry.path not in seen:

@@ -1,6 +1,7 @@
-"""The gate: whether an action may run now, by the policy, and by the user if the policy wants it."""
+"""The gate: decide by the policy whether an action may run now, or the user must be asked."""
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
@@ -32,13 +33,9 @@ from duckflow.safety.policy.risk import ActionFacts, Assessment, added_text, ass
 from duckflow.safety.sandbox.view.levels import Sandbox
 from duckflow.tools.catalogue import Proposal
 
-READS_OUTSIDE = "file_ops.read_file"
-"""The one operation that may leave the workspace."""
-
 SAID_NO_BEFORE = (
     "The user said no to exactly this before. Do not try it again: do something else, or say why it matters."
 )
-
 _CHANGING = ("write_file", "edit_file", "delete_file", "move_file")
 _SCRIPT = lazy_regex(r"#!\s*/")
 _PLACES: dict[Protection, Place] = {
@@ -51,7 +48,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Targets(NamedTuple):
-    """Where a call would act: files with their content before, how protected, and how executable."""
+    """Files that a call affects, with their digests, protection and executable bits."""
 
     before: dict[str, str | None]
     protection: Protection = "none"
@@ -59,8 +56,16 @@ class _Targets(NamedTuple):
     outside: OutsideFile | None = None
 
 
+class ReviewedCall(NamedTuple):
+    """Call that may run once the user has approved it, if an approval is needed."""
+
+    call: ResolvedCall
+    approval: Approval | None = None
+    proposal: Proposal = Proposal()
+
+
 class Gate:
-    """Looks at each call before it runs. `sandbox` says what keeps commands in here."""
+    """Reviews each call before it runs. `sandbox` returns what confines commands here."""
 
     def __init__(
         self,
@@ -75,9 +80,11 @@ class Gate:
         self._settings = settings
         self._network_open = network_open
         self._told = False
+        self._shown: ReviewedCall | None = None
+        """The last write that the user was asked about."""
 
     async def notice(self, state: AgentState) -> ErrorReported | None:
-        """Said once: that `auto` is not what it says, if commands can't work on a copy."""
+        """Return a notice, once, if mode `auto` has to ask because commands can't work on a copy."""
         if self._told or state.mode != "auto":
             return None
         sandbox = await self._sandbox()
@@ -86,12 +93,12 @@ class Gate:
         self._told = True
         return ErrorReported(key="risk.auto_is_edits", notice=True)
 
-    async def question(
+    async def review(
         self, state: AgentState, call: ResolvedCall, objection: str | None, hooked: str = ""
-    ) -> Approval | None:
-        """The question that must be answered first, if any; Refused if the call may not run at all.
+    ) -> ReviewedCall:
+        """Return the call with the question that the user must answer first. Raise Refused if it may not run.
 
-        `hooked` is why a hook wants it asked.
+        `hooked` is the reason of a hook that wants the user to be asked.
         """
         if digest_of((call.action,)) in state.refused:
             raise Refused(SAID_NO_BEFORE)
@@ -99,76 +106,91 @@ class Gate:
         case = await self._case(state, call, targets)
         _refuse_denied(decide(state.mode, case))
         effect, works_on_copy = call.tool.effect, case.copies and call.tool.effect == "execute"
-        # What only reads may look at nothing before it is allowed to.
-        proposal = Proposal() if effect == "read" else await call.tool.propose(call.args, self._workspace)
+        proposal = await self._propose(call, targets.before)
         files = _files_at_once(state, call, targets.before)
         if works_on_copy:
-            assessed = rate(self._wishes(call))
+            assessed = rate(self._requested_access(proposal))
         else:
             assessed = await asyncio.to_thread(self._assess, call, targets, proposal, files)
         case = case._replace(risk=assessed.risk)
-        kind = proposal.kind or _kind(effect, targets.before, call.command) if may_remember(case) else None
+        kind = (
+            proposal.kind or _kind(effect, targets.before, proposal.command) if may_remember(case) else None
+        )
         ruling = decide(state.mode, case._replace(remembered=kind in state.allowed))
         _refuse_denied(ruling)
-        # Of a command that works on a copy, what it did is asked about.
-        doubt = objection if not works_on_copy and (effect != "read" or call.handed_over) else None
-        if ruling.verdict == "allow" and not doubt and not hooked:
-            return None
-        if not proposal.difference and effect in ("write", "delete", "consent"):
-            return None  # nothing would change
-        if doubt:
-            ruling, kind = PolicyVerdict(verdict="ask", reason=doubt, because="objection"), None
-        elif hooked:
-            ruling, kind = PolicyVerdict(verdict="ask", reason=hooked, because="hook"), None
+        # The user is asked about the effects of a command that works on a copy, not about the command.
+        doubt = objection if not works_on_copy and (effect != "read" or proposal.difference) else None
+        if doubt or hooked:
+            reason = PolicyVerdict(verdict="ask", reason=hooked, because="hook")
+            ruling = PolicyVerdict(verdict="ask", reason=doubt, because="objection") if doubt else reason
+            kind = None
+        unchanged = not proposal.difference and effect in ("write", "delete", "consent")
+        if ruling.verdict == "allow" or unchanged:
+            return ReviewedCall(call, None, proposal)
         outline = ChangeOutline(
             effect=effect,
-            memory=call.remembers,
+            proposal=proposal,
+            assessed=assessed,
             before=targets.before,
-            difference=proposal.difference or call.handed_over,
             outside=targets.outside.real if targets.outside else None,
-            reasons=assessed.reasons,
-            network=call.network,
-            secrets=call.secrets,
-            editable=proposal.content is not None,
             sandboxed=case.sandboxed and not case.external,
             on_copy=case.copies,
             files_in_all=files,
-            foreign=proposal.impact,
-            scripts=await asyncio.to_thread(self._scripts, call),
+            scripts=await asyncio.to_thread(self._scripts, proposal.command or ""),
         )
-        return ask_about(state, self._workspace.root, call.action, ruling, assessed.risk, outline, kind)
+        asked = ask_about(state, self._workspace.root, call.action, ruling, outline, kind)
+        self._shown = ReviewedCall(call, asked, proposal)
+        return self._shown
 
-    def _wishes(self, call: ResolvedCall) -> Iterator[str]:
-        """What a command asks for before it runs on its copy."""
+    async def proposal(self, call: ResolvedCall) -> Proposal:
+        """Return what a call would do now. Raise ToolError if it can't be done."""
+        return await self._propose(call, (await asyncio.to_thread(self._look, call)).before)
+
+    async def _propose(self, call: ResolvedCall, before: dict[str, str | None]) -> Proposal:
+        """Return the proposal of a call: the one last shown, as long as its file has the same content."""
+        if (
+            call.tool.operation == "task_loop.run"
+        ):  # changes nothing, but a decision in doubt may not start it
+            return Proposal(json.dumps(call.action.args, ensure_ascii=False, indent=2))
+        if call.tool.effect == "read":  # may read nothing before it is allowed
+            return Proposal()
+        shown = self._shown
+        known = shown.approval if shown and shown.proposal.write else None
+        if shown and known and (known.action, known.before) == (call.action, before):
+            return shown.proposal
+        return await call.tool.propose(call.args, self._workspace)
+
+    def _requested_access(self, proposal: Proposal) -> Iterator[str]:
+        """Yield what a command asks for before it runs on its copy."""
         yield "looks"
-        if call.network and not self._network_open:
+        if proposal.network and not self._network_open:
             yield "network"
-        if call.secrets:
+        if proposal.secrets:
             yield "secrets"
 
-    def _scripts(self, call: ResolvedCall) -> dict[str, str]:
-        """What the files that a command names hold now: a yes is to a script as it was."""
+    def _scripts(self, command: str) -> dict[str, str]:
+        """Return the digests of the files that a command names. An approval covers them as they are."""
         found: dict[str, str] = {}
-        for path in named_files(call.command or ""):
+        for path in named_files(command):
             with suppress(ToolError):
-                there = self._workspace.status(path)
-                if there is not None and there.kind == "file":
+                status = self._workspace.status(path)
+                if status is not None and status.kind == "file":
                     found[path] = self._workspace.digest(path) or ""
         return found
 
     async def asks_to_read(self, call: ResolvedCall) -> bool:
-        """Whether reading this is for the user to decide: the program itself must not do it either."""
+        """Return whether the user must decide about this read, so that the program may not do it unasked."""
         if call.tool.effect != "read":
             return False
         try:
             targets = await asyncio.to_thread(self._look, call)
         except ToolError:
-            return False  # the tool says what is wrong with it
+            return False  # the tool itself reports what is wrong
         return targets.protection in ("asks", "denied") or targets.outside is not None
 
     async def _case(self, state: AgentState, call: ResolvedCall, targets: _Targets) -> PolicyCase:
         effect = call.tool.effect
-        # What is not needed to decide is not tried: the first time takes a moment.
+        # The sandbox is probed only if it matters, because the first probe takes a moment.
         sandbox = await self._sandbox() if effect == "execute" or state.mode == "auto" else None
         return PolicyCase(
             effect=effect,
@@ -188,18 +210,17 @@ class Gate:
             try:
                 protections.append(self._workspace.protection(target))
             except ToolError:
-                reads = call.tool.operation == READS_OUTSIDE
-                outside = (
-                    find_outside(target, self._workspace.root, self._workspace.denied) if reads else None
-                )
+                if call.tool.operation != "file_ops.read_file":  # only this may leave the workspace
+                    raise
+                outside = find_outside(target, self._workspace.root, self._workspace.denied)
                 if outside is None:
                     raise
                 return _Targets({}, outside=outside)
             path = self._workspace.relative(target, folder=True)
             changes = call.tool.effect != "read" and protections[-1] != "denied"
-            there = self._workspace.status(path) if changes else None
-            executable = executable or (there is not None and there.executable)
-            before[path] = self._workspace.digest(path) if there and there.kind == "file" else None
+            status = self._workspace.status(path) if changes else None
+            executable = executable or (status is not None and status.executable)
+            before[path] = self._workspace.digest(path) if status and status.kind == "file" else None
         return _Targets(before, strongest("none", *protections), executable)
 
     def _assess(self, call: ResolvedCall, targets: _Targets, proposal: Proposal, files: int) -> Assessment:
@@ -212,18 +233,18 @@ class Gate:
             executable=targets.executable or _SCRIPT.match(proposal.content or "") is not None,
             written=added_text(proposal.difference) if call.tool.effect == "write" else "",
             many_files=files > self._settings.many_files,
-            command=call.command,
-            network=call.network,
+            command=proposal.command,
+            network=proposal.network,
             network_open=self._network_open,
         )
         try:
             return assess(facts, self._place_of, self._settings.large_bytes)
-        except Exception:  # noqa: BLE001 - what can't be judged is asked about, whatever the fault (SAFETY 1)
-            _log.exception("the risk of %s could not be told", call.action.operation)
+        except Exception:  # noqa: BLE001 - if the rules fail for any reason, the user is asked (SAFETY 1)
+            _log.exception("the risk of %s could not be assessed", call.action.operation)
             return rate(("unclear",))
 
     def _place_of(self, path: str) -> Place:
-        """Where a word of a command would lead, by its name alone."""
+        """Return the kind of place that a word of a command names, judged by the name alone."""
         root = str(self._workspace.root)
         if path.startswith("~") or ".." in path.split("/"):
             return "outside"
@@ -234,7 +255,7 @@ class Gate:
                 return "outside"
             path = path[len(root) :]
         if is_environment_program(path):
-            return "inside"  # to run one is ordinary; to change one shows in what the command did
+            return "inside"  # running one is ordinary; changing one shows in the effects of the command
         return _PLACES[protection_of(path)]
 
 
@@ -244,7 +265,7 @@ def _refuse_denied(ruling: PolicyVerdict) -> None:
 
 
 def _kind(effect: ToolEffect, paths: Iterable[str], command: str | None) -> ApprovalScope | None:
-    """What "always" would cover, if the tool itself does not say; None if it must be asked every time."""
+    """Return what "always" would cover, or None if the user must be asked every time."""
     if effect == "execute":
         return similar_commands(command or "")
     if effect in ("foreign", "fetch"):
@@ -254,7 +275,7 @@ def _kind(effect: ToolEffect, paths: Iterable[str], command: str | None) -> Appr
 
 
 def _files_at_once(state: AgentState, call: ResolvedCall, touched: Iterable[str]) -> int:
-    """How many files change before somebody looks again: since the last yes, and in the rest of the list."""
+    """Return the number of files changed since the user last answered, including the queued ones."""
     if call.tool.effect not in ("write", "delete") or state.list_granted:
         return 0
     waiting: list[tuple[str, object]] = [(one.operation, one.args.get("path")) for one in state.queue]

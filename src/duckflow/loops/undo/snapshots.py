@@ -18,7 +18,7 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.protected import protection_of
 from duckflow.safety.uncancelled import run_in_thread
 from duckflow.store.kept_files import ChangeOwner, KeptFiles
-from duckflow.tools.searching.inventory import list_all
+from duckflow.tools.searching.listing import list_all
 
 _SETTLED_NS = 50_000_000  # a file written a moment ago may be written again within the same tick
 _IGNORE_FILES = (".gitignore", ".ignore", ".rgignore")

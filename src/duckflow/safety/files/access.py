@@ -4,6 +4,7 @@ Each change is checked against what the user approved (SAFETY 7), recorded with 
 removes (SAFETY 11, 12), and listed in `changes`.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -44,14 +45,37 @@ class Permit(NamedTuple):
         return approved
 
 
+class PlannedWrite(NamedTuple):
+    """Content that an action writes, as it was shown to the user."""
+
+    path: str
+    before: str | None
+    """SHA-256 of the content it was computed from (None: no file)."""
+    data: bytes
+    summary: str
+    """Text for the model about the change, once it is made."""
+
+    @property
+    def changes(self) -> bool:
+        """False if the file has this content already."""
+        return hashlib.sha256(self.data).hexdigest() != self.before
+
+
 class Access:
     """File access of one action. Without a permit, the mode allows it to change any file in the workspace."""
 
     def __init__(
-        self, workspace: Workspace, kept: KeptFiles, owner: ChangeOwner, permit: Permit | None = None
+        self,
+        workspace: Workspace,
+        kept: KeptFiles,
+        owner: ChangeOwner,
+        permit: Permit | None = None,
+        planned: PlannedWrite | None = None,
     ) -> None:
         self.workspace = workspace
         self.owner = owner
+        self.planned = planned
+        """Content to write, if it was computed before. It is written only over what it was computed from."""
         self._kept = kept
         self._permit = permit
         self._changes: list[FileChange] = []

@@ -1,6 +1,5 @@
 """Differences between two texts, complete and in the unified format."""
 
-from collections import Counter
 from collections.abc import Iterator
 from difflib import unified_diff
 from io import StringIO
@@ -42,12 +41,6 @@ def _as_text(data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError:
         return "\0"
-
-
-def count_lines(before: str, after: str) -> tuple[int, int]:
-    """Return the numbers of added and removed lines."""
-    signs = Counter(line[0] for line in _hunks(split_lines(before), split_lines(after)))
-    return signs["+"], signs["-"]
 
 
 def split_lines(text: str) -> list[str]:

@@ -1,5 +1,8 @@
 """Tool file_ops.read_file: a text file, or some of its lines."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import partial
 
 from pydantic import Field
@@ -8,14 +11,17 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.encoding import NAMES, EncodedText
+from duckflow.safety.files.listing import SKIPPED
 from duckflow.safety.files.outside import read_outside
+from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.paths import printable
 from duckflow.safety.uncancelled import run_in_thread
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.editing.text_form import has_crlf, plain
-from duckflow.tools.files.suggestions import suggesting
 
 LINES_SHOWN = 1000
 LETTERS_SHOWN = 40_000
+_FILES_COMPARED, _NAMES_SUGGESTED = 5_000, 3
 
 
 class ReadFile(Frozen):
@@ -71,6 +77,27 @@ def _fitting(lines: list[str]) -> list[str]:
         if letters > LETTERS_SHOWN and count:
             return lines[:count]
     return lines[:LINES_SHOWN]
+
+
+@contextmanager
+def suggesting(workspace: Workspace, path: str) -> Generator[None]:
+    """Add similar paths that exist to a ToolError about a missing file."""
+    try:
+        yield
+    except ToolError as exc:
+        close = _nearest(workspace, path) if isinstance(exc.__cause__, FileNotFoundError) else []
+        if not close:
+            raise
+        raise ToolError(f"{exc} There is: {', '.join(close)}.") from exc
+
+
+def _nearest(workspace: Workspace, path: str) -> list[str]:
+    found = workspace.list(depth=8, limit=_FILES_COMPARED, skip=SKIPPED)
+    files = [entry.path for entry in found.entries if entry.kind == "file"]
+    name = path.rpartition("/")[2]
+    same = [file for file in files if file.rpartition("/")[2] == name]
+    close = same or get_close_matches(path, files, n=_NAMES_SUGGESTED, cutoff=0.7)
+    return [printable(file) for file in close[:_NAMES_SUGGESTED]]
 
 
 READ_FILE = Tool(

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
@@ -18,12 +19,12 @@ Unsaved = Callable[[Path], Awaitable[str | None]]
 """Returns the text of a file in an editor, by its real path. None if no editor has it open."""
 
 
-def with_unsaved(tools: Iterable[Tool], unsaved: Unsaved) -> tuple[Tool, ...]:
+def with_unsaved(tools: Iterable[Tool[Any]], unsaved: Unsaved) -> tuple[Tool[Any], ...]:
     """Return the tools for a folder that is open in an editor."""
     return tuple(_with_unsaved(tool, unsaved) for tool in tools)
 
 
-def _with_unsaved(tool: Tool, unsaved: Unsaved) -> Tool:
+def _with_unsaved(tool: Tool[Any], unsaved: Unsaved) -> Tool[Any]:
     async def read(args: ReadFile, access: Access) -> ToolResult:
         result = await tool.run(args, access)
         text = None if access.outside else await _differing(access.workspace, args.path, unsaved)

@@ -68,7 +68,7 @@ class McpOperations:
         self._longest = longest
         self._clean = clean
 
-    def tools(self) -> tuple[Tool, ...]:
+    def tools(self) -> tuple[Tool[Any], ...]:
         """Return the tools about servers, one of which a prompt shows, and the tools of the servers."""
         listed = _within(_LISTED_TOKENS, {name: _names(one) for name, one in self._connections.items()})
         describe = Tool(
@@ -119,7 +119,7 @@ class McpOperations:
             )
         return self._connections[server]
 
-    def _tool(self, connection: ServerConnection, remote: RemoteTool) -> Tool:
+    def _tool(self, connection: ServerConnection, remote: RemoteTool) -> Tool[Any]:
         operation = f"{PREFIX}{connection.name}.{remote.name}"
 
         async def run(args: ForeignArguments, _access: Access) -> ToolResult:
@@ -147,7 +147,7 @@ class McpOperations:
             hidden=True,
         )
 
-    def _changed_tool(self, server: str, remote: RemoteTool) -> Tool:
+    def _changed_tool(self, server: str, remote: RemoteTool) -> Tool[Any]:
         """Return a substitute until the user has seen the change. It only leads to that question."""
         operation = f"{PREFIX}{server}.{remote.name}"
 

@@ -3,6 +3,7 @@
 import asyncio
 import shlex
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from duckflow.config.mcp import McpServer, McpSettings
 from duckflow.domain.decision import Action
@@ -57,7 +58,7 @@ class McpServers:
             await asyncio.wait([self._connecting])
         await asyncio.gather(*(one.aclose() for one in self.connections.values()))
 
-    def tools(self) -> tuple[Tool, ...]:
+    def tools(self) -> tuple[Tool[Any], ...]:
         """Return `mcp.describe`, which lists the names, and the tools themselves, which no prompt shows."""
         return self._operations.tools() if self.connections else ()
 

@@ -11,7 +11,7 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.uncancelled import run_in_thread
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.editing.text_form import plain
-from duckflow.tools.files.suggestions import suggesting
+from duckflow.tools.files.reading import suggesting
 
 if TYPE_CHECKING:
     from duckflow.tools.outline.definitions import Definition, FoundDefinitions

@@ -1,15 +1,37 @@
 """Find plans and steps by id, check whether steps may start, and get drafts, with clear errors."""
 
-from collections.abc import Awaitable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
 
 from duckflow.domain.errors import ProviderError, ToolError
+from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState
-from duckflow.domain.work.plan import Plan, PlanStep, unmet
+from duckflow.domain.work.plan import Plan, PlanStep, derive, unmet
 from duckflow.i18n.catalogue import text
+from duckflow.safety.files.access import Access
+from duckflow.tools.catalogue import Arguments, Tool, ToolResult
 
 T = TypeVar("T")
 _SHOWN = 100
+
+
+class StateOwner(Protocol):
+    """The session, whose state changes while tools run."""
+
+    @property
+    def state(self) -> AgentState:
+        """Return the current state."""
+        ...
+
+
+def work_tool(
+    operation: str,
+    args: type[Arguments],
+    run: Callable[[Arguments, Access], Awaitable[ToolResult]],
+    summary: str,
+) -> Tool[Arguments]:
+    """Return a tool that touches no file. Tasks that it starts go through the gate separately."""
+    return Tool(operation=operation, args=args, summary=summary, effect="read", run=run)
 
 
 def find_plan(state: AgentState, plan_id: str | None) -> Plan:
@@ -31,6 +53,12 @@ def find_step(state: AgentState, step_id: str) -> tuple[Plan, PlanStep]:
         if step is not None:
             return plan, step
     raise ToolError(f"There is no step {step_id[:_SHOWN]}. {_known_steps(state)}")
+
+
+def with_step(plan: Plan, changed: PlanStep) -> Plan:
+    """Return the plan with one of its steps changed."""
+    steps = tuple(changed if one.step_id == changed.step_id else one for one in plan.steps)
+    return derive(replace(plan, steps=steps))
 
 
 def check_consent(plan: Plan) -> None:

@@ -4,7 +4,7 @@ Each tool reads the state and returns changes as events; none of them writes.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import Field, field_validator
 
@@ -19,16 +19,16 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import NoArguments, Proposal, Tool, ToolResult
 from duckflow.tools.plans.plan_revision import RevisePlan, revised
 from duckflow.tools.plans.plan_search import (
+    StateOwner,
     check_may_start,
     check_not_under_way,
     drafted,
     find_plan,
     find_step,
+    with_step,
+    work_tool,
 )
 from duckflow.tools.plans.plan_text import plan_text
-
-State = Callable[[], AgentState]
-Draft = Callable[[str], Awaitable[Plan]]
 
 APPROVE = "plan_tool.approve"
 
@@ -65,107 +65,86 @@ class DeletePlan(Frozen):
     plan_id: str = Field(description="the plan")
 
 
-def plan_tools(state: State, draft: Draft) -> tuple[Tool, ...]:
-    """Return all plan tools. `draft` asks a model for a plan that reaches a goal."""
-    return (
-        _propose_tool(state, draft),
-        _get_tool(state),
-        _list_tool(state),
-        _approve_tool(state),
-        _update_step_tool(state),
-        _revise_tool(state, draft),
-        _delete_tool(state),
-    )
+class PlanTools:
+    """The plan tools of a session. `draft` asks a model for a plan that reaches a goal."""
 
+    def __init__(self, session: StateOwner, draft: Callable[[str], Awaitable[Plan]]) -> None:
+        self._session = session
+        self._draft = draft
 
-def _propose_tool(state: State, draft: Draft) -> Tool:
-    async def run(args: ProposePlan, _access: Access) -> ToolResult:
-        plan = derive(await drafted("plan", draft(args.goal)))
-        return _unseen(state(), plan, "proposed")
+    def tools(self) -> tuple[Tool[Any], ...]:
+        """Return all plan tools."""
+        draft = "draft a plan for long work; goal says what it must reach"
+        show = "a plan by plan_id, or the one in hand, with steps and tasks"
+        update = f"set the status ({', '.join(get_args(WorkStatus))}) of step_id, if it has no tasks"
+        revise = "steps, each {step_id (keeps it) or name, description, depends_on}, or goal"
+        approve = Tool(
+            operation=APPROVE,
+            args=AnyPlan,
+            summary="ask the user to approve a plan by plan_id; high risk needs it",
+            effect="consent",
+            run=self._approve,
+            propose=self._propose_approval,
+        )
+        return (
+            work_tool("plan_tool.propose", ProposePlan, self._propose, draft),
+            work_tool("plan_tool.get", AnyPlan, self._get, show),
+            work_tool("plan_tool.list", NoArguments, self._list, "all plans, a line each"),
+            approve,
+            work_tool("plan_tool.update_step", UpdateStep, self._update_step, update),
+            work_tool("plan_tool.revise", RevisePlan, self._revise, f"change a plan by plan_id: {revise}"),
+            work_tool("plan_tool.delete", DeletePlan, self._delete, "remove the plan plan_id, no files"),
+        )
 
-    summary = "draft a plan for long work; goal says what it must reach"
-    return Tool(operation="plan_tool.propose", args=ProposePlan, summary=summary, effect="read", run=run)
+    async def _propose(self, args: ProposePlan, _access: Access) -> ToolResult:
+        plan = derive(await drafted("plan", self._draft(args.goal)))
+        return _unseen(self._session.state, plan, "proposed")
 
+    async def _get(self, args: AnyPlan, _access: Access) -> ToolResult:
+        return ToolResult(text=plan_text(find_plan(self._session.state, args.plan_id)))
 
-def _get_tool(state: State) -> Tool:
-    async def run(args: AnyPlan, _access: Access) -> ToolResult:
-        return ToolResult(text=plan_text(find_plan(state(), args.plan_id)))
-
-    summary = "a plan by plan_id, or the one in hand, with steps and tasks"
-    return Tool(operation="plan_tool.get", args=AnyPlan, summary=summary, effect="read", run=run)
-
-
-def _list_tool(state: State) -> Tool:
-    async def run(_args: NoArguments, _access: Access) -> ToolResult:
-        now = state()
+    async def _list(self, _args: NoArguments, _access: Access) -> ToolResult:
+        state = self._session.state
         lines = [
-            f"{progress(plan)}{' [in hand]' if plan.plan_id == now.active_plan_id else ''}"
-            for plan in now.plans
+            f"{progress(plan)}{' [in hand]' if plan.plan_id == state.active_plan_id else ''}"
+            for plan in state.plans
         ]
         return ToolResult(text="\n".join(lines) or "There are no plans.")
 
-    summary = "all plans, a line each"
-    return Tool(operation="plan_tool.list", args=NoArguments, summary=summary, effect="read", run=run)
-
-
-def _approve_tool(state: State) -> Tool:
-    async def propose(args: AnyPlan, _workspace: Workspace) -> Proposal:
-        plan = find_plan(state(), args.plan_id)
+    async def _propose_approval(self, args: AnyPlan, _workspace: Workspace) -> Proposal:
+        plan = find_plan(self._session.state, args.plan_id)
         return Proposal("" if plan.approved else plan_text(plan, whole=True))
 
-    async def run(args: AnyPlan, _access: Access) -> ToolResult:
-        plan = find_plan(state(), args.plan_id)
+    async def _approve(self, args: AnyPlan, _access: Access) -> ToolResult:
+        plan = find_plan(self._session.state, args.plan_id)
         if plan.approved:
             return ToolResult(text=f"The user approved {plan.plan_id} before.")
         approved = derive(replace(plan, approved=True))
         text = f"The user approved {plan.plan_id}.\n{_next(approved)}"
         return ToolResult(text=text, events=(PlanChanged(plan=approved, change="approved"),))
 
-    summary = "ask the user to approve a plan by plan_id; high risk needs it"
-    return Tool(operation=APPROVE, args=AnyPlan, summary=summary, effect="consent", run=run, propose=propose)
-
-
-def _update_step_tool(state: State) -> Tool:
-    async def run(args: UpdateStep, _access: Access) -> ToolResult:
-        plan, step = find_step(state(), args.step_id)
+    async def _update_step(self, args: UpdateStep, _access: Access) -> ToolResult:
+        plan, step = find_step(self._session.state, args.step_id)
         if step.task_list:
             raise ToolError(f"{step.step_id} has tasks: its status follows from them and is {step.status}.")
         if args.status in ("in_progress", "completed"):
             check_may_start(plan, step)
-        changed = replace(step, status=args.status)
-        steps = tuple(changed if one.step_id == step.step_id else one for one in plan.steps)
-        after = derive(replace(plan, steps=steps))
+        after = with_step(plan, replace(step, status=args.status))
         return ToolResult(text=progress(after), events=(PlanChanged(plan=after, change="step"),))
 
-    summary = f"set the status ({', '.join(get_args(WorkStatus))}) of step_id, if it has no tasks"
-    return Tool(operation="plan_tool.update_step", args=UpdateStep, summary=summary, effect="read", run=run)
-
-
-def _revise_tool(state: State, draft: Draft) -> Tool:
-    async def run(args: RevisePlan, _access: Access) -> ToolResult:
-        plan_id = find_plan(state(), args.plan_id).plan_id
-        fresh = await drafted("plan", draft(args.goal or "")) if args.steps is None else None
+    async def _revise(self, args: RevisePlan, _access: Access) -> ToolResult:
+        plan_id = find_plan(self._session.state, args.plan_id).plan_id
+        fresh = await drafted("plan", self._draft(args.goal or "")) if args.steps is None else None
         # Read the state again, because background tasks of this plan may have finished meanwhile.
-        now = state()
-        return _unseen(now, derive(revised(now, find_plan(now, plan_id), args, fresh)), "revised")
+        state = self._session.state
+        return _unseen(state, derive(revised(state, find_plan(state, plan_id), args, fresh)), "revised")
 
-    summary = (
-        "change a plan by plan_id: steps, each {step_id (keeps it) or name, description, depends_on}, or goal"
-    )
-    return Tool(operation="plan_tool.revise", args=RevisePlan, summary=summary, effect="read", run=run)
-
-
-def _delete_tool(state: State) -> Tool:
-    async def run(args: DeletePlan, _access: Access) -> ToolResult:
-        now = state()
-        plan = find_plan(now, args.plan_id)
-        check_not_under_way(now, *plan.steps)
-        return ToolResult(
-            text=f"deleted {plan.plan_id} ({plan.name})", events=(PlanChanged(plan=plan, change="deleted"),)
-        )
-
-    summary = "remove the plan plan_id, no files"
-    return Tool(operation="plan_tool.delete", args=DeletePlan, summary=summary, effect="read", run=run)
+    async def _delete(self, args: DeletePlan, _access: Access) -> ToolResult:
+        state = self._session.state
+        plan = find_plan(state, args.plan_id)
+        check_not_under_way(state, *plan.steps)
+        deleted = PlanChanged(plan=plan, change="deleted")
+        return ToolResult(text=f"deleted {plan.plan_id} ({plan.name})", events=(deleted,))
 
 
 def _unseen(now: AgentState, plan: Plan, change: Literal["proposed", "revised"]) -> ToolResult:

@@ -4,7 +4,7 @@ Each tool reads the state. Only `start` and `cancel`, which belong to the task l
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated
+from typing import Annotated, Any, Protocol
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -13,24 +13,34 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.events import PlanChanged
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.state import AgentState
-from duckflow.domain.work.plan import Plan, PlanStep, Task, derive
+from duckflow.domain.work.plan import Plan, PlanStep, Task
 from duckflow.safety.files.access import Access
 from duckflow.services.task_lists import MOST_TASKS, TaskDraft, may_be_task, new_tasks
 from duckflow.tools.arguments import one_to
 from duckflow.tools.catalogue import Catalogue, NoArguments, Tool, ToolResult
 from duckflow.tools.plans.plan_search import (
+    StateOwner,
     check_consent,
     check_may_start,
     check_not_under_way,
     drafted,
     find_step,
+    with_step,
+    work_tool,
 )
 from duckflow.tools.plans.plan_text import task_text
 
-State = Callable[[], AgentState]
-DraftTasks = Callable[[Plan, PlanStep], Awaitable[tuple[Task, ...]]]
-Start = Callable[[tuple[Task, ...], str | None], str]
-Cancel = Callable[[], bool]
+
+class TaskRuns(Protocol):
+    """Runs one list of tasks at a time in the background."""
+
+    def start(self, tasks: tuple[Task, ...], step_id: str | None) -> str:
+        """Start a list. Return its id."""
+        ...
+
+    def cancel(self) -> bool:
+        """Stop the list. Return False if none runs."""
+        ...
 
 
 class GenerateList(Frozen):
@@ -61,34 +71,37 @@ class RunList(Frozen):
         return self
 
 
-def task_tools(
-    state: State, draft: DraftTasks, start: Start, cancel: Cancel, background: Catalogue
-) -> tuple[Tool, ...]:
-    """Return all task tools. `background` has the operations that tasks may call."""
-    return (
-        _generate_tool(state, draft, background),
-        _run_tool(state, start, background),
-        _cancel_tool(cancel),
-    )
+class TaskTools:
+    """The task tools of a session. `background` has the operations that tasks may call."""
 
+    def __init__(
+        self,
+        session: StateOwner,
+        draft: Callable[[Plan, PlanStep], Awaitable[tuple[Task, ...]]],
+        runs: TaskRuns,
+        background: Catalogue,
+    ) -> None:
+        self._session = session
+        self._draft = draft
+        self._runs = runs
+        self._background = background
 
-def _generate_tool(state: State, draft: DraftTasks, background: Catalogue) -> Tool:
-    def found(step_id: str) -> tuple[Plan, PlanStep]:
-        now = state()
-        plan, step = find_step(now, step_id)
-        check_consent(plan)
-        check_not_under_way(now, step)
-        if step.status == "completed":
-            raise ToolError(f"{step.step_id} is complete. For more work, add a step with plan_tool.revise.")
-        return plan, step
+    def tools(self) -> tuple[Tool[Any], ...]:
+        """Return all task tools."""
+        generate = "write the tasks of the step step_id; runs nothing"
+        run = "run the tasks of step_id, or task_list, a list of {operation, args}, in the background"
+        return (
+            work_tool("task_tool.generate_list", GenerateList, self._generate, generate),
+            work_tool("task_loop.run", RunList, self._run, run),
+            work_tool("task_loop.cancel", NoArguments, self._cancel, "stop that list"),
+        )
 
-    async def run(args: GenerateList, _access: Access) -> ToolResult:
-        tasks = _checked(await drafted("tasks", draft(*found(args.step_id))), background)
-        # Read the state again, because the plan may have changed meanwhile.
-        plan, step = found(args.step_id)
-        filled = replace(step, task_list=tasks)
-        steps = tuple(filled if one.step_id == step.step_id else one for one in plan.steps)
-        after = derive(replace(plan, steps=steps))
+    async def _generate(self, args: GenerateList, _access: Access) -> ToolResult:
+        drafts = await drafted("tasks", self._draft(*self._open_step(args.step_id)))
+        tasks = _checked(drafts, self._background)
+        # Find the step again, because the plan may have changed meanwhile.
+        plan, step = self._open_step(args.step_id)
+        after = with_step(plan, replace(step, task_list=tasks))
         listed = "\n".join(map(task_text, tasks))
         text = (
             f"{len(tasks)} tasks for {step.step_id} ({step.name}), none has run yet:\n{listed}\n"
@@ -96,39 +109,34 @@ def _generate_tool(state: State, draft: DraftTasks, background: Catalogue) -> To
         )
         return ToolResult(text=text, events=(PlanChanged(plan=after, change="tasks"),))
 
-    summary = "write the tasks of the step step_id; runs nothing"
-    operation = "task_tool.generate_list"
-    return Tool(operation=operation, args=GenerateList, summary=summary, effect="read", run=run)
+    def _open_step(self, step_id: str) -> tuple[Plan, PlanStep]:
+        """Return a step that may get new tasks, and its plan."""
+        state = self._session.state
+        plan, step = find_step(state, step_id)
+        check_consent(plan)
+        check_not_under_way(state, step)
+        if step.status == "completed":
+            raise ToolError(f"{step.step_id} is complete. For more work, add a step with plan_tool.revise.")
+        return plan, step
 
-
-def _run_tool(state: State, start: Start, background: Catalogue) -> Tool:
-    async def run(args: RunList, _access: Access) -> ToolResult:
-        now = state()
-        if now.background_runs and now.task_list is not None:
+    async def _run(self, args: RunList, _access: Access) -> ToolResult:
+        state = self._session.state
+        if state.background_runs and state.task_list is not None:
             raise ToolError(
-                f"{now.task_list.list_id} is still under way, and only one list runs at a time. "
+                f"{state.task_list.list_id} is still under way, and only one list runs at a time. "
                 "Wait for its report, or stop it with task_loop.cancel."
             )
         given = args.task_list or ()
-        wanted = _of_step(now, args.step_id) if args.step_id is not None else new_tasks(given)
-        tasks = _checked(wanted, background)
-        list_id = start(tasks, args.step_id.strip() if args.step_id else None)
+        wanted = _of_step(state, args.step_id) if args.step_id is not None else new_tasks(given)
+        tasks = _checked(wanted, self._background)
+        list_id = self._runs.start(tasks, args.step_id.strip() if args.step_id else None)
         return ToolResult(
             text=f"{list_id} runs in the background: {len(tasks)} tasks. A report follows when it has ended."
         )
 
-    summary = "run the tasks of step_id, or task_list, a list of {operation, args}, in the background"
-    # The tool itself touches no file: each task goes through the gate separately.
-    return Tool(operation="task_loop.run", args=RunList, summary=summary, effect="read", run=run)
-
-
-def _cancel_tool(cancel: Cancel) -> Tool:
-    async def run(_args: NoArguments, _access: Access) -> ToolResult:
-        stopped = cancel()
+    async def _cancel(self, _args: NoArguments, _access: Access) -> ToolResult:
+        stopped = self._runs.cancel()
         return ToolResult(text="The list in the background is being stopped." if stopped else "No list runs.")
-
-    operation, summary = "task_loop.cancel", "stop that list"
-    return Tool(operation=operation, args=NoArguments, summary=summary, effect="read", run=run)
 
 
 def _of_step(now: AgentState, step_id: str) -> tuple[Task, ...]:

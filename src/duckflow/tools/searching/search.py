@@ -1,6 +1,7 @@
 """Tool file_ops.search: lines that match a pattern."""
 
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field, field_validator
 
@@ -42,7 +43,7 @@ class Search(Frozen):
         return value
 
 
-def search_tool(ripgrep: Path | None) -> Tool:
+def search_tool(ripgrep: Path | None) -> Tool[Any]:
     """Return the tool, which uses ripgrep if it is available."""
 
     async def run(args: Search, access: Access) -> ToolResult:

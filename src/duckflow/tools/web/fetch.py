@@ -8,7 +8,7 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
 from pydantic import Field
@@ -71,7 +71,7 @@ def read_address(url: str) -> Address:
     return Address(url=url.strip(), scheme=parts.scheme, host=host, port=port)
 
 
-def web_tools(settings: WebSettings, clean: Callable[[str], str]) -> tuple[Tool, ...]:
+def web_tools(settings: WebSettings, clean: Callable[[str], str]) -> tuple[Tool[Any], ...]:
     """Return the tool."""
 
     async def run(args: FetchPage, _access: Access) -> ToolResult:

@@ -1,22 +1,28 @@
-"""Tool file_ops.list_files: the files of a folder, without those that the project ignores."""
+"""Lists of files without those that the project ignores, and the tool file_ops.list_files."""
 
+import os
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import Field
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
+from duckflow.safety.files.atomic import is_temporary
+from duckflow.safety.files.listing import SKIPPED, names_skipped
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.paths import printable
 from duckflow.safety.uncancelled import run_in_thread
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.searching.globs import file_matcher
-from duckflow.tools.searching.inventory import DEEPEST, Inventory, list_all
+from duckflow.tools.searching.ripgrep import run_ripgrep
 
+DEEPEST = 24
 LINES_SHOWN = 400
 DEPTH = 3
+_MOST = 50_000
 
 
 class ListFiles(Frozen):
@@ -29,7 +35,31 @@ class ListFiles(Frozen):
     depth: int | None = Field(default=None, ge=1, description="levels of folders to show; 3 unless told")
 
 
-def list_tool(ripgrep: Path | None) -> Tool:
+class Inventory(NamedTuple):
+    """Paths of files, relative to the workspace. `complete` is False if a limit cut the list."""
+
+    files: list[str]
+    complete: bool
+
+
+async def list_all(workspace: Workspace, ripgrep: Path | None, folder: str) -> Inventory:
+    """List the files below a folder, without SKIPPED folders and ignored files, which only ripgrep knows."""
+    if ripgrep is None:
+        skip = () if names_skipped(folder) else SKIPPED
+        found = await run_in_thread(workspace.list, folder, depth=DEEPEST, limit=_MOST, skip=skip)
+        return Inventory([entry.path for entry in found.entries if entry.kind == "file"], found.complete)
+    output = await run_ripgrep(ripgrep, workspace.root, ["--files", *skip_arguments(folder)], folder)
+    paths = [os.fsdecode(name).removeprefix("./") for name in output.data.split(b"\0")[:-1]]
+    files = [path for path in paths if not is_temporary(path.rpartition("/")[2])]
+    return Inventory(files, output.complete)
+
+
+def skip_arguments(path: str) -> list[str]:
+    """Return the arguments that keep ripgrep out of skipped folders, unless `path` names one."""
+    return [] if names_skipped(path) else [f"--glob=!{name}" for name in sorted(SKIPPED)]
+
+
+def list_tool(ripgrep: Path | None) -> Tool[ListFiles]:
     """Return the tool, which uses ripgrep if it is available."""
 
     async def run(args: ListFiles, access: Access) -> ToolResult:

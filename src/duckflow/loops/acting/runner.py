@@ -1,0 +1,85 @@
+"""Run one permitted call: its tool, the checks and hooks after it, and the record of how it ended."""
+
+import asyncio
+from contextlib import nullcontext
+
+from duckflow.domain.errors import ToolError
+from duckflow.domain.events import ActionFinished
+from duckflow.domain.frozen import replace
+from duckflow.domain.work.checks import checks_line
+from duckflow.evaluation.checks import Checks
+from duckflow.loops.acting.action_log import ActionLog
+from duckflow.loops.acting.approvals import permit_of
+from duckflow.loops.acting.command_effects import CommandEffects
+from duckflow.loops.acting.gate import ReviewedCall
+from duckflow.loops.hooks.hooks import Hooks
+from duckflow.loops.session import Session
+from duckflow.loops.undo.snapshots import Snapshots
+from duckflow.safety.files.access import Access
+from duckflow.safety.files.atomic import ChangedMeanwhile
+from duckflow.safety.files.ledger import made_of
+from duckflow.tools.catalogue import ToolResult
+
+
+class ActionRunner:
+    """Runs calls that the gate let through, and records them in `log`."""
+
+    def __init__(
+        self,
+        session: Session,
+        log: ActionLog,
+        effects: CommandEffects,
+        snapshots: Snapshots,
+        checks: Checks,
+        hooks: Hooks,
+    ) -> None:
+        self.log = log
+        self._session = session
+        self._effects = effects
+        self._snapshots = snapshots
+        self._checks = checks
+        self._hooks = hooks
+
+    async def run(
+        self, reviewed: ReviewedCall, *, task_id: str | None, may_ask: bool, by_user: bool
+    ) -> ActionFinished:
+        """Run a call to its end. Without `may_ask`, it is not the model's, so no hook sees its result."""
+        (action, tool, args), approval, proposal = reviewed
+        await self._session.pause()
+        access = self.log.start(action, task_id, tool.effect, permit_of(approval), proposal.write)
+        target = next(iter(tool.targets(args)), None)
+        try:
+            result = await self._call(reviewed, access)
+            result = await self._effects.settle(
+                self._session.state, reviewed.call, result, access, may_ask=may_ask, by_user=by_user
+            )
+            if may_ask:
+                result = await self._hooks.after(reviewed.call, result)
+        except ToolError as error:
+            meanwhile = approval is not None and isinstance(error, ChangedMeanwhile)
+            if meanwhile and not made_of(access.workspace, access.changes):
+                again = ToolResult(text=f"{error} The user is asked again.", then=(action,))
+                return self.log.end(action, "refused", again, (), task_id)
+            failed = ToolResult(text=str(error), path=target)
+            return self.log.end(action, "failed", failed, access.changes, task_id)
+        except asyncio.CancelledError:
+            stopped = ToolResult(text="Stopped by the user while it ran.", path=target)
+            self.log.end(action, "unknown", stopped, access.changes, task_id)
+            raise
+        ended = self.log.end(action, "ok", result, access.changes, task_id)
+        await self.log.keep_whole(ended, result)
+        return ended
+
+    async def _call(self, reviewed: ReviewedCall, access: Access) -> ToolResult:
+        """Return the result of the tool itself, with the quick checks of the files it wrote (J10)."""
+        tool = reviewed.call.tool
+        watches = tool.effect == "execute" and not await self._effects.on_copies()
+        async with self._snapshots.around(access) if watches else nullcontext():
+            result = await tool.run(reviewed.call.args, access)
+            if tool.effect in ("write", "delete") and not tool.by_program:
+                await self._effects.show(access.changes)
+            if tool.effect != "write" or tool.by_program:
+                return result
+            paths = tuple(dict.fromkeys(change.path for change in access.changes))
+            said = checks_line(await self._checks.after_edit(paths) if paths else ())
+            return replace(result, text=f"{result.text}\n{said}") if said else result
