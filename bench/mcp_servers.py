@@ -20,6 +20,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from duckflow.app.build import build
+from duckflow.app.opening import Opening
+from duckflow.config.loading import LoadedSettings
 from duckflow.config.settings import Settings
 from duckflow.domain.events import ActionFinished, StoredEvent
 from duckflow.domain.questions.approval import AnswerApproval
@@ -97,9 +99,8 @@ async def converse(folder: Path, workspace: Path, address: str) -> None:
     )
     name = f"scripted:{script}"
     settings = Settings.model_validate({"llm": {"model": name}, "mcp": {"servers": servers(folder)}})
-    app = build(
-        settings, ModelChoice(name=name, reason_key="llm.chosen_by_setting"), workspace, None, os.environ
-    )
+    choice = ModelChoice(name=name, reason_key="llm.chosen_by_setting")
+    app = build(Opening(LoadedSettings(settings=settings, sources={}), workspace), choice, os.environ)
     begun = time.monotonic()
 
     def show(what: object) -> None:

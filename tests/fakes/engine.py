@@ -9,6 +9,8 @@ from typing import Any
 
 from duckflow.app.app import App
 from duckflow.app.build import build
+from duckflow.app.opening import Opening
+from duckflow.config.loading import LoadedSettings
 from duckflow.config.settings import LlmSettings, Settings
 from duckflow.domain.events import Event, StoredEvent
 from duckflow.domain.live_updates import LiveUpdate
@@ -100,10 +102,9 @@ async def engine(folder: Path, *answers: str | dict[str, Any], mode: str = "edit
     parts = {part: options.pop(part, {}) for part in ("shell", "mcp", "web", "hooks")}
     settings = Settings.model_validate({"mode": mode, **parts, **given})
     choice = ModelChoice(name=name, reason_key="llm.chosen_by_setting")
-    project = options.pop("project", None)
-    attended = options.pop("attended", False)
-    session = options.pop("session", None)
-    app = build(settings, choice, folder, session, env, attended=attended, project=project)
+    loaded = LoadedSettings(settings=settings, sources={}, project=options.pop("project", None) or {})
+    session, attended = options.pop("session", None), options.pop("attended", False)
+    app = build(Opening(loaded, folder, session, attended=attended), choice, env)
     watched = Watched(app)
     app.session.subscribe(watched)
     try:

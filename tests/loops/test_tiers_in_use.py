@@ -3,6 +3,8 @@
 from pathlib import Path
 
 from duckflow.app.build import build
+from duckflow.app.opening import Opening
+from duckflow.config.loading import LoadedSettings
 from duckflow.config.settings import LlmSettings, Settings
 from duckflow.domain.events import StoredEvent, UsageReported
 from duckflow.llm.default_model import ModelChoice
@@ -20,7 +22,8 @@ async def deciders(folder: Path, *, by_task: bool) -> list[str]:
     creative, fast = (write_script(folder.parent / f"{name}.jsonl", answers) for name in ("creative", "fast"))
     llm = LlmSettings(model=f"scripted:{creative}", fast=f"scripted:{fast}", by_task=by_task, max_retries=0)
     settings = Settings(mode="edits", llm=llm)
-    app = build(settings, ModelChoice(name=f"scripted:{creative}", reason_key="x"), folder, None, {})
+    choice = ModelChoice(name=f"scripted:{creative}", reason_key="x")
+    app = build(Opening(LoadedSettings(settings=settings, sources={}), folder), choice, {})
     tiers: list[str] = []
 
     def hear(what: object) -> None:

@@ -1,44 +1,39 @@
-"""A session that is ready to work: its parts, how it begins, how it ends."""
+"""A session that is ready to work: its parts, its beginning and its end."""
 
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from duckflow.app.places import COPIES
 from duckflow.config.places import state_dir
 from duckflow.domain.events import ErrorReported, SessionStarted, VerifySet
 from duckflow.domain.extensions import Extensions
-from duckflow.evaluation.checks import Checks
 from duckflow.llm.tiers import Tiers
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.chat import ChatLoop
 from duckflow.loops.hooks.hooks import Hooks
-from duckflow.loops.judging.judging import Judging
 from duckflow.loops.session import Session
 from duckflow.loops.task_loop import TaskLoop
 from duckflow.loops.thinking.advisor import Advisor
 from duckflow.loops.thinking.model import DecisionModel
 from duckflow.loops.undo.recovery import Recovery, finish_taking_over
-from duckflow.loops.undo.snapshots import Snapshots
 from duckflow.loops.undo.undo import Undo
 from duckflow.safety.files.lock import WorkspaceLock
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.kept_files import KeptFiles
-from duckflow.store.live_file import LiveWriter
 
 if TYPE_CHECKING:
     from duckflow.tools.mcp.servers import McpServers
 
-from duckflow.app.places import COPIES
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class App:
-    """A session that is ready to work."""
+    """The parts of a session that others use."""
 
     session: Session
     chat: ChatLoop
-    judging: Judging
     tasks: TaskLoop
     dispatcher: Dispatcher
     advisor: Advisor
@@ -46,26 +41,25 @@ class App:
     tiers: Tiers
     log: SqliteEventLog
     workspace: Workspace
+    kept: KeptFiles
     undoing: Undo
     recovery: Recovery
-    snapshots: Snapshots
-    kept: KeptFiles
     lock: WorkspaceLock
     shell: Shell
-    checks: Checks
     hooks: Hooks
     extensions: Extensions
     mcp: "McpServers | None"
     """The MCP servers, if any are set."""
-    live: LiveWriter
     started: SessionStarted
     verify: str
-    """The command of the settings whose success requests need; empty for none."""
+    """The command of the settings that must succeed for a request; empty for none."""
     problems: tuple[ErrorReported, ...]
-    """What the user should know before anything else."""
+    """Problems that the user is told about first."""
+    closing: AsyncExitStack
+    """Closes all parts, the last one made first."""
 
     def begin(self, *, at_a_pause: bool = False) -> None:
-        """Write down that it is open, and what a crash left; left `at_a_pause` it goes on."""
+        """Record that the session is open, and recover from a crash, unless it was left `at_a_pause`."""
         session_id = self.session.state.session_id
         self.lock.take(session_id, str(self.workspace.root))
         self.session.record(self.started, *self.problems)
@@ -78,19 +72,6 @@ class App:
             self.tasks.recover(self.recovery.recover(lambda: self.log.load(session_id)))
 
     async def aclose(self) -> None:
-        """Give everything back."""
-        await self.hooks.aclose()
-        await self.judging.aclose()
-        await self.tasks.aclose()
-        await self.dispatcher.settle_background()
-        await self.checks.aclose()
-        if self.mcp is not None:
-            await self.mcp.aclose()
-        await self.shell.aclose()
-        await self.tiers.aclose()
-        self.live.close()
-        self.snapshots.close()
-        self.kept.close()
-        self.log.close()
-        self.workspace.close()
+        """Stop everything and release all resources."""
+        await self.closing.aclose()
         self.lock.release()

@@ -1,25 +1,28 @@
-"""build(...): the only place that wires the parts of a session together."""
+"""build(...): the only place that wires the parts of a session together; open_app(...) begins it."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from importlib.util import find_spec
 from pathlib import Path
 
 from duckflow.app.app import App
-from duckflow.app.extensions import bring
-from duckflow.app.foundation import DurableSession, Foundation, open_foundation
-from duckflow.app.models import open_models
+from duckflow.app.extensions import load_extensions
+from duckflow.app.models import choose, open_models, unknown_prices
+from duckflow.app.opening import Opening
 from duckflow.app.places import LIVE, LOCKS
+from duckflow.app.resources import SessionResources, open_resources
 from duckflow.config.files.markdown import COMMANDS_FOLDER, read_commands
 from duckflow.config.places import cache_dir, config_dir, state_dir
 from duckflow.config.settings import Settings
 from duckflow.config.version import __version__
 from duckflow.dialects.drafts import DraftLimits
-from duckflow.domain.events import SessionStarted
+from duckflow.domain.errors import UsageError
+from duckflow.domain.events import SessionStarted, VerifySet
 from duckflow.domain.extensions import Extensions
 from duckflow.domain.work.plan import Plan, PlanStep, Task
 from duckflow.evaluation.project_tests import ProjectTests
 from duckflow.llm.default_model import ModelChoice
-from duckflow.llm.local.relay import Relay
 from duckflow.loops.acting.action_log import ActionLog
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.acting.runner import ActionRunner
@@ -29,6 +32,7 @@ from duckflow.loops.judging.case_evidence import CaseEvidenceCollector
 from duckflow.loops.judging.judging import Judging
 from duckflow.loops.judging.verification import Verification
 from duckflow.loops.pacing import Pacing
+from duckflow.loops.session import Session, Subscriber
 from duckflow.loops.task_loop import TaskLoop
 from duckflow.loops.thinking.memory import SessionMemory
 from duckflow.loops.thinking.model import DecisionModel, operations_of
@@ -48,7 +52,7 @@ from duckflow.store.memory import Memories
 from duckflow.store.outcome_stats import Outcomes
 from duckflow.tools.background import background_tools
 from duckflow.tools.catalogue import Catalogue
-from duckflow.tools.files.unsaved import Unsaved, with_unsaved
+from duckflow.tools.files.unsaved import with_unsaved
 from duckflow.tools.memory import memory_tools
 from duckflow.tools.plans.plan_tool import PlanTools
 from duckflow.tools.plans.task_lists import TaskTools
@@ -56,41 +60,58 @@ from duckflow.tools.shell import shell_tools
 from duckflow.tools.skills import find_skills, skill_tools
 from duckflow.tools.toolset import file_tools, mcp_servers, page_tools
 
+TRACES = "traces.jsonl"
 
-def build(
-    settings: Settings,
-    choice: ModelChoice,
-    folder: Path,
-    session_id: str | None,
-    env: Mapping[str, str],
-    relay: Relay = Relay(),  # noqa: B008 - a frozen value
-    *,
-    attended: bool = False,
-    keeps_mode: bool = False,
-    unsaved: Unsaved | None = None,
-    project: Mapping[str, str] | None = None,
-    durable: DurableSession | None = None,
-) -> App:
-    """A session in a folder, new or taken up again, with all that it needs.
 
-    `project` is what the folder has that may act, by path, if the user trusts it (`Loaded.project`).
+async def open_app(opening: Opening, *listeners: Subscriber) -> App:
+    """Open a session, new or an earlier one, and begin; the listeners see all of it.
 
-    In an `attended` session a person can be asked about the project's own tests, too.
+    UserError if its folder is in use or, with `model_first`, no model answers.
     """
-    durable = durable or DurableSession()
-    extensions = bring(settings, folder, project or {})
-    base = open_foundation(settings, folder, session_id, env, extensions, durable)
+    settings = opening.loaded.settings
+    app = build(opening, await choose(settings, os.environ), os.environ)
+    try:
+        if opening.model_first:
+            await app.model.traits()
+        for listener in (*listeners, *_tracing(settings)):
+            app.session.subscribe(listener)
+        app.begin(at_a_pause=opening.durable.log is not None)
+        app.session.record(*await unknown_prices(app.tiers, settings, os.environ))
+        if opening.verify is not None:
+            app.session.record(VerifySet(command=opening.verify.strip()))
+    except BaseException:
+        await app.aclose()
+        raise
+    return app
+
+
+def _tracing(settings: Settings) -> Sequence[Subscriber]:
+    """Return the writer of traces, if they are turned on."""
+    if not settings.tracing.enabled:
+        return ()
+    if find_spec("opentelemetry.sdk") is None:
+        raise UsageError("tracing.not_installed")
+    from duckflow.ui.tracing import SpanWriter, file_tracer  # noqa: PLC0415 - heavy, and rarely wanted
+
+    return (SpanWriter(file_tracer(state_dir() / TRACES)),)
+
+
+def build(opening: Opening, choice: ModelChoice, env: Mapping[str, str]) -> App:
+    """Make all parts of a session; it begins with `App.begin`."""
+    settings, project = opening.loaded.settings, opening.loaded.project
+    extensions = load_extensions(settings, opening.folder, project)
+    closing = AsyncExitStack()
+    base = open_resources(opening, env, extensions, closing)
     session, workspace = base.session, base.workspace
     plugins = extensions.plugins.together
-    tiers, advisor = open_models(
-        settings, choice, session, workspace, env, relay, durable.asked, plugins.providers
-    )
+    tiers, advisor = open_models(opening, choice, session, workspace, env, plugins.providers)
+    closing.push_async_callback(tiers.aclose)
     rules = read_rules(workspace, settings.rules.files, settings.rules.max_bytes)
     look = WorkspaceLook(workspace, base.checks)
     clean, closed = session.redactor.clean, (state_dir(), config_dir(), cache_dir())
     mcp = mcp_servers(settings, workspace.root, closed, env, clean)
     files = file_tools(base.ripgrep)
-    files = with_unsaved(files, unsaved) if unsaved else files
+    files = with_unsaved(files, opening.unsaved) if opening.unsaved else files
     commands = (*shell_tools(base.shell, session.show), *background_tools(base.shell))
     background = Catalogue((*files, *commands, *plugins.operations), mcp)
     tasks = TaskLoop(session, _dispatcher(base, background), advisor)
@@ -124,7 +145,7 @@ def build(
     model = DecisionModel(session, tiers, catalogue, look, rules, advisor, limits, base.shell)
     dispatcher = _dispatcher(base, catalogue)
     pacing = Pacing(session, settings.duck_pacemaker, model.traits, Outcomes(base.log.database).loops_used)
-    verifying = Verification(session, dispatcher, ProjectTests(workspace) if attended else None)
+    verifying = Verification(session, dispatcher, ProjectTests(workspace) if opening.attended else None)
     collector = CaseEvidenceCollector(session, workspace, Differences(workspace, base.kept), base.checks)
     judging = Judging(session, advisor, verifying, collector, settings.evaluation.max_iterations)
     turn = Turn(session, model, dispatcher, pacing, judging, verifying, base.steps, base.hooks)
@@ -137,9 +158,13 @@ def build(
     )
     live = LiveWriter(live_path(state_dir() / LIVE, session.state.session_id))
     session.subscribe(live)
+    closing.callback(live.close)
+    if mcp is not None:
+        closing.push_async_callback(mcp.aclose)
+    for close in (dispatcher.settle_background, tasks.aclose, judging.aclose, base.hooks.aclose):
+        closing.push_async_callback(close)
     return App(
         session=session,
-        judging=judging,
         chat=chat,
         tasks=tasks,
         dispatcher=dispatcher,
@@ -148,59 +173,44 @@ def build(
         tiers=tiers,
         log=base.log,
         workspace=workspace,
+        kept=base.kept,
         undoing=Undo(session, workspace, base.kept, EarlierChanges(base.log, str(workspace.root))),
         recovery=Recovery(session, workspace, base.kept),
-        snapshots=base.snapshots,
-        kept=base.kept,
         lock=WorkspaceLock(state_dir() / LOCKS, workspace.identity),
         shell=base.shell,
-        checks=base.checks,
         hooks=base.hooks,
         extensions=Extensions(
             hooks=extensions.hooks,
             plugins=extensions.plugins.facts,
             skills=skills,
-            commands=read_commands(config_dir() / COMMANDS_FOLDER, project or {}),
+            commands=read_commands(config_dir() / COMMANDS_FOLDER, project),
         ),
         mcp=mcp,
-        live=live,
+        started=_started(opening, choice, session),
         verify=settings.evaluation.verify,
         problems=(*base.log.database.notices, *rules.problems, *extensions.plugins.problems),
-        started=_started(
-            settings,
-            choice,
-            base,
-            resumed=session.state.seq > 0,
-            keeps_mode=keeps_mode,
-            attended=attended,
-        ),
+        closing=closing,
     )
 
 
-def _dispatcher(base: Foundation, catalogue: Catalogue) -> Dispatcher:
+def _dispatcher(base: SessionResources, catalogue: Catalogue) -> Dispatcher:
     log = ActionLog(base.session, base.workspace, base.kept, catalogue)
     runner = ActionRunner(base.session, log, base.effects, base.snapshots, base.checks, base.hooks)
     return Dispatcher(base.session, catalogue, base.gate, base.effects, base.steps, base.hooks, runner)
 
 
-def _started(
-    settings: Settings,
-    choice: ModelChoice,
-    base: Foundation,
-    *,
-    resumed: bool,
-    keeps_mode: bool,
-    attended: bool,
-) -> SessionStarted:
+def _started(opening: Opening, choice: ModelChoice, session: Session) -> SessionStarted:
+    settings, state = opening.loaded.settings, session.state
+    resumed = state.seq > 0
     return SessionStarted(
-        session_id=base.session.state.session_id,
-        workspace=str(base.workspace.root),
+        session_id=state.session_id,
+        workspace=os.path.realpath(opening.folder),
         model=choice.name,
         model_reason=choice.reason_key,
         model_values=dict(choice.values),
-        mode=base.session.state.mode if resumed and keeps_mode else settings.mode,
+        mode=state.mode if resumed and opening.keeps_mode else settings.mode,
         version=__version__,
         resumed=resumed,
-        attended=attended,
-        effort=base.session.state.effort if base.session.state.effort_chosen else settings.llm.effort,
+        attended=opening.attended,
+        effort=state.effort if state.effort_chosen else settings.llm.effort,
     )

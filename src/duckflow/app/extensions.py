@@ -1,4 +1,4 @@
-"""What the user, and a project they trust, bring along: hooks, plugins, checks."""
+"""Extensions of the user and of a trusted project: hooks, plugins, checks."""
 
 import os
 from collections.abc import Mapping
@@ -20,15 +20,15 @@ CHECKERS_FILE = "checkers.toml"
 
 
 class LoadedExtensions(NamedTuple):
-    """What the user, and a project they trust, brought along."""
+    """Extensions of the user and of a trusted project."""
 
     hooks: tuple[HookList, ...]
     plugins: Plugins
     checkers: tuple[Checker, ...]
 
 
-def bring(settings: Settings, folder: Path, project: Mapping[str, str]) -> LoadedExtensions:
-    """Read and load it all, before anything is opened that would have to be closed."""
+def load_extensions(settings: Settings, folder: Path, project: Mapping[str, str]) -> LoadedExtensions:
+    """Load all extensions, before anything is opened that would have to be closed."""
     check_own_templates()
     wanted = settings.plugins
     root = Path(os.path.realpath(folder))
@@ -47,7 +47,7 @@ def _read_hooks(settings: Settings, project: Mapping[str, str]) -> tuple[HookLis
     if not settings.hooks.enabled:
         return ()
     lists = [read_hooks(config_dir() / HOOKS_FILE)]
-    # Never from the folder one happens to be in: that is the project's, and needs trust.
+    # Never from the current folder: it belongs to the project, which needs trust.
     lists += [read_hooks(config_dir() / path, named=True) for path in settings.hooks.files]
     if PROJECT_HOOKS in project:
         lists.append(parse_hooks(project[PROJECT_HOOKS], PROJECT_HOOKS))

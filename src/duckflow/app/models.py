@@ -1,15 +1,15 @@
-"""Which models a session thinks with, and what they cost."""
+"""The models of a session and their prices."""
 
 from collections.abc import Mapping
 from typing import get_args
 
+from duckflow.app.opening import Opening
 from duckflow.app.places import WINDOWS
 from duckflow.config.places import state_dir
 from duckflow.config.settings import Settings
 from duckflow.domain.events import ErrorReported
 from duckflow.domain.model import ModelClient, TierName, Usage
 from duckflow.llm.default_model import ModelChoice, choose_model
-from duckflow.llm.local.relay import Relay
 from duckflow.llm.pricing import cost_usd
 from duckflow.llm.providers import OpenModel, open_client
 from duckflow.llm.tiers import Tiers, tier_names
@@ -22,7 +22,7 @@ from duckflow.safety.redaction.model import RedactedModel
 
 
 async def choose(settings: Settings, env: Mapping[str, str]) -> ModelChoice:
-    """The model to think with, and why that one."""
+    """Choose the model of a session; the result says why."""
     named = settings.llm.creative or settings.llm.model
     if named:
         return ModelChoice(name=named, reason_key="llm.chosen_by_setting")
@@ -32,7 +32,7 @@ async def choose(settings: Settings, env: Mapping[str, str]) -> ModelChoice:
 async def unknown_prices(
     tiers: Tiers, settings: Settings, env: Mapping[str, str]
 ) -> tuple[ErrorReported, ...]:
-    """That a limit on cost can't hold, for each model whose price nobody knows (I9)."""
+    """Return a notice for each model without a known price, if there is a limit on cost (I9)."""
     if settings.duck_pacemaker.budget.max_cost_usd is None:
         return ()
     models = dict.fromkeys(tiers.name(tier) for tier in get_args(TierName))
@@ -41,21 +41,20 @@ async def unknown_prices(
 
 
 def open_models(
-    settings: Settings,
+    opening: Opening,
     choice: ModelChoice,
     session: Session,
     workspace: Workspace,
     env: Mapping[str, str],
-    relay: Relay | None,
-    asked: Mapping[str, int],
     others: Mapping[str, OpenModel],
 ) -> tuple[Tiers, Advisor]:
-    """The models of a session, which get to see no secrets, and who asks them and knows what they cost."""
+    """Return the models of a session, which are never sent secrets, and the advisor that asks them."""
+    settings, relay, asked = opening.loaded.settings, opening.relay, opening.durable.asked
     learned = LearnedWindows(state_dir() / WINDOWS)
 
     async def opened(name: str) -> ModelClient:
         client = await open_client(name, settings.llm, env, relay, asked, others, learned)
-        # What is small is asked in a form that has no pictures.
+        # The prompts of small models have no pictures.
         seeing = client if client.traits.small else PictureClient(client, workspace)
         return RedactedModel(seeing, session.redactor)
 

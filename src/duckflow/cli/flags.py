@@ -1,25 +1,32 @@
-"""The flags that several commands share."""
+"""Flags that several commands share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from duckflow.domain.modes import Mode
 from duckflow.i18n.catalogue import text
 
-ModelFlag = Annotated[str | None, typer.Option("--model", metavar="NAME", help=text("help.option.model"))]
-ModeFlag = Annotated[Mode | None, typer.Option("--mode", help=text("help.option.mode"))]
-FOLDER = typer.Option("--workspace", metavar="DIR", help=text("help.option.workspace"))
-FolderFlag = Annotated[Path, FOLDER]
-TrustFlag = Annotated[bool, typer.Option("--trust", help=text("help.option.trust"))]
-LoopsFlag = Annotated[int | None, typer.Option("--max-loops", min=1, help=text("help.option.max_loops"))]
-CostFlag = Annotated[
-    float | None, typer.Option("--max-cost", min=0.0, metavar="USD", help=text("help.option.max_cost"))
-]
-VerifyFlag = Annotated[str | None, typer.Option("--verify", metavar="CMD", help=text("help.option.verify"))]
-JsonFlag = Annotated[bool, typer.Option("--json", help=text("help.option.json"))]
-DatabaseFlag = Annotated[
-    str | None, typer.Option("--database", metavar="URL", help=text("help.option.fleet_database"))
-]
+
+def option(flag: str, key: str = "", **settings: Any) -> Any:  # noqa: ANN401 - as typer has it
+    """Return an option with the help text `help.option.KEY`; the key is named like the flag if left out."""
+    return typer.Option(f"--{flag}", help=text(f"help.option.{key or flag.replace('-', '_')}"), **settings)
+
+
+def argument(metavar: str, key: str) -> Any:  # noqa: ANN401 - as typer has it
+    """Return an argument with the help text `help.argument.KEY`."""
+    return typer.Argument(metavar=metavar, help=text(f"help.argument.{key}"))
+
+
+ModelFlag = Annotated[str | None, option("model", metavar="NAME")]
+ModeFlag = Annotated[Mode | None, option("mode")]
+OptionalFolderFlag = Annotated[Path | None, option("workspace", metavar="DIR")]
+FolderFlag = Annotated[Path, option("workspace", metavar="DIR")]
+TrustFlag = Annotated[bool, option("trust")]
+LoopsFlag = Annotated[int | None, option("max-loops", min=1)]
+CostFlag = Annotated[float | None, option("max-cost", min=0.0, metavar="USD")]
+VerifyFlag = Annotated[str | None, option("verify", metavar="CMD")]
+JsonFlag = Annotated[bool, option("json")]
+DatabaseFlag = Annotated[str | None, option("database", "fleet_database", metavar="URL")]
 HERE = Path()

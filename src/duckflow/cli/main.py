@@ -14,13 +14,9 @@ from duckflow.i18n.catalogue import detect, set_language, text
 
 set_language(detect(configured_language(), os.environ))
 
-from duckflow.cli.commands.acp import acp  # noqa: E402 - help texts are in the language set above
-from duckflow.cli.commands.doctor import doctor  # noqa: E402
-from duckflow.cli.commands.run import run  # noqa: E402
-from duckflow.cli.commands.stats import stats  # noqa: E402
-from duckflow.cli.commands.web import web  # noqa: E402
+from duckflow.cli.commands import single  # noqa: E402 - help texts are in the language set above
 from duckflow.cli.exit import run_to_end  # noqa: E402
-from duckflow.cli.flags import HERE, FolderFlag, ModeFlag, ModelFlag, TrustFlag  # noqa: E402
+from duckflow.cli.flags import HERE, FolderFlag, ModeFlag, ModelFlag, TrustFlag, argument, option  # noqa: E402
 from duckflow.cli.usage import report_usage, with_translated_help  # noqa: E402
 
 app = typer.Typer(
@@ -29,11 +25,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("run", help=text("help.run"))(run)
-app.command("acp", help=text("help.acp"))(acp)
-app.command("doctor", help=text("help.doctor"))(doctor)
-app.command("stats", help=text("help.stats"))(stats)
-app.command("web", help=text("help.web"))(web)
+for _command in (single.run, single.acp, single.doctor, single.stats, single.web):
+    app.command(_command.__name__, help=text(f"help.{_command.__name__}"))(_command)
+
 GROUPS = {
     "model": "models",
     "config": "configuration",
@@ -44,11 +38,10 @@ GROUPS = {
     "fleet": "fleet",
     "mcp": "mcp",
 }
-"""Commands with commands of their own, and the module each is in, as `commands`."""
+"""Commands with commands of their own, each with its module in `cli/commands/`."""
 
 _ONLY_LISTED = sys.argv[1:] in (["--help"], ["-h"])
-"""Whether the groups are only to be named, which needs none of what is in them."""
-
+"""True if the help shows only the names of the groups, which needs none of their modules."""
 
 for _name, _module in GROUPS.items():
     if _ONLY_LISTED:
@@ -71,7 +64,7 @@ def conversation(
     workspace: FolderFlag = HERE,
     *,
     trust: TrustFlag = False,
-    last: Annotated[bool, typer.Option("--continue", help=text("help.option.continue"))] = False,
+    last: Annotated[bool, option("continue")] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help=text("help.version"))
     ] = False,
@@ -87,7 +80,7 @@ def conversation(
 
 @app.command("resume", help=text("help.resume"))
 def resume(
-    session: Annotated[str | None, typer.Argument(help=text("help.argument.session"))] = None,
+    session: Annotated[str | None, argument("session", "session")] = None,
     model: ModelFlag = None,
     mode: ModeFlag = None,
     *,

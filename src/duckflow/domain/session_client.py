@@ -59,7 +59,7 @@ SessionUpdate = StoredEvent | LiveUpdate | StatusChanged
 
 
 class SessionClient(Protocol):
-    """A session, in this process or in another one."""
+    """A session, in this process or in another one. The defaults are those of a session that is elsewhere."""
 
     @property
     def state(self) -> AgentState:
@@ -74,12 +74,12 @@ class SessionClient(Protocol):
     @property
     def status(self) -> EngineStatus:
         """Facts for the status bar."""
-        ...
+        return EngineStatus()
 
     @property
     def extensions(self) -> Extensions:
         """Extensions of the user, and of a project they trust."""
-        ...
+        return Extensions()
 
     def send(self, command: SessionCommand) -> Awaitable[SessionResult]:
         """Send a command at once; await its result, or the UserError that it ended in."""
@@ -91,15 +91,15 @@ class SessionClient(Protocol):
 
     async def proposal(self) -> str | None:
         """The whole text that the open question would write or run; None if it can't be changed."""
-        ...
+        return None
 
-    async def diff(self, *, session: bool = False) -> str:
+    async def diff(self, *, session: bool = False) -> str:  # noqa: ARG002 - for clients that can tell
         """Changes since the last request, or the session, began."""
-        ...
+        raise UsageError("attach.not_here", session=self.state.session_id)
 
     async def context(self) -> PromptUse:
         """The prompt as it would be now, by its parts."""
-        ...
+        raise UsageError("attach.not_here", session=self.state.session_id)
 
     def messages(self) -> Sequence[PastMessage]:
         """The user's messages, oldest first."""
@@ -107,15 +107,15 @@ class SessionClient(Protocol):
 
     def files(self) -> Sequence[str]:
         """Names that can follow an @."""
-        ...
+        return ()
 
     def models(self) -> Sequence[str]:
         """Names of models worth suggesting."""
-        ...
+        return ()
 
     def sessions(self) -> Sequence[EarlierSession]:
         """Earlier sessions of this folder, the last one first."""
-        ...
+        return ()
 
     def memories(self) -> Sequence[Memory]:
         """Memories that count in this folder, the newest first."""
@@ -123,8 +123,8 @@ class SessionClient(Protocol):
 
     def servers(self) -> Sequence[ServerReport]:
         """The MCP servers of the settings, and how they are."""
-        ...
+        return ()
 
     def settings(self) -> Sequence[str]:
         """Every setting that differs from its default, in a line."""
-        ...
+        return ()

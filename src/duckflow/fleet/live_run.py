@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from duckflow.app.foundation import DurableSession
-from duckflow.app.opening import Opening
+from duckflow.app.opening import DurableSession, Opening
 from duckflow.app.places import DATABASE
 from duckflow.config.loading import LoadedSettings, load
 from duckflow.config.places import state_dir

@@ -12,18 +12,10 @@ from duckflow.config.places import state_dir
 from duckflow.domain.commands import ClientCommand, SessionCommand, SessionResult, is_sendable
 from duckflow.domain.errors import UsageError, UserError
 from duckflow.domain.events import Rewound, StoredEvent, works_after
-from duckflow.domain.extensions import Extensions, ServerReport
 from duckflow.domain.live_updates import LiveUpdate, OutputPiece, ReplyPiece, ReplyVoid, ThinkingShown
-from duckflow.domain.model import PromptUse
 from duckflow.domain.reduce.apply import apply
 from duckflow.domain.reduce.rewind import present
-from duckflow.domain.session_client import (
-    EarlierSession,
-    EngineStatus,
-    PastMessage,
-    SessionUpdate,
-    StatusChanged,
-)
+from duckflow.domain.session_client import PastMessage, SessionClient, SessionUpdate, StatusChanged
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.memory import Memory
 from duckflow.loops.session import Session
@@ -42,11 +34,8 @@ _OWNER_LOOKS = 10
 """So many looks later, look again for the process that has the session open."""
 
 
-class RemoteSession:
-    """A session as another process has it. A result says that a command was taken, not carried out."""
-
-    status = EngineStatus()
-    extensions = Extensions()
+class RemoteSession(SessionClient):
+    """A session of another process. A result says that a command was taken, not that it was carried out."""
 
     def __init__(self, log: SqliteEventLog, found: SessionSummary, redactor: Redactor) -> None:
         self._log = log
@@ -56,10 +45,20 @@ class RemoteSession:
         self._sending: set[asyncio.Task[None]] = set()
         self._version = -1
         self._live = LiveView()
-        self.state: AgentState = Session.load(log, found.id).state
-        self.busy = False
+        self._state = Session.load(log, found.id).state
+        self._busy = False
         for one in self.earlier():
-            self.busy = works_after(one.event, self.busy)
+            self._busy = works_after(one.event, self._busy)
+
+    @property
+    def state(self) -> AgentState:
+        """The state after the last event that was read."""
+        return self._state
+
+    @property
+    def busy(self) -> bool:
+        """True if the other process works on a request."""
+        return self._busy
 
     def earlier(self) -> Sequence[StoredEvent]:
         """Everything that happened, except what was rewound."""
@@ -92,55 +91,28 @@ class RemoteSession:
             task.cancel()
         await asyncio.gather(*self._sending, return_exceptions=True)
 
-    async def proposal(self) -> str | None:
-        """None: a proposal can only be changed where the session is open."""
-        return None
-
-    async def diff(self, *, session: bool = False) -> str:
-        """Not to be had from here."""
-        del session
-        raise UsageError("attach.not_here", session=self._found.id)
-
-    async def context(self) -> PromptUse:
-        """Not to be had from here."""
-        raise UsageError("attach.not_here", session=self._found.id)
-
     def messages(self) -> Sequence[PastMessage]:
         """The user's messages, oldest first."""
         return past_messages(self._log.load(self._found.id))
 
-    def sessions(self) -> Sequence[EarlierSession]:
-        """None: this window stays with its session."""
-        return ()
-
     def memories(self) -> Sequence[Memory]:
         """Memories that count in this folder, the newest first."""
         return Memories(self._log.database).listed(self._found.workspace)
-
-    def servers(self) -> Sequence[ServerReport]:
-        """None are known here."""
-        return ()
-
-    def files(self) -> Sequence[str]:
-        """None are suggested in a second window."""
-        return ()
-
-    models = settings = files
 
     def _read(self) -> Iterator[SessionUpdate]:
         """Everything stored since the last look."""
         version = self._log.database.version()
         if version == self._version:
             return
-        for one in self._log.load_after(self._found.id, self.state.seq):
+        for one in self._log.load_after(self._found.id, self._state.seq):
             if isinstance(one.event, Rewound):
-                self.state = Session.load(self._log, self._found.id).state
-            elif one.seq > self.state.seq:
-                self.state = apply(self.state, one)
+                self._state = Session.load(self._log, self._found.id).state
+            elif one.seq > self._state.seq:
+                self._state = apply(self._state, one)
             yield one
-            busy = works_after(one.event, self.busy)
-            if busy != self.busy:
-                self.busy = busy
+            busy = works_after(one.event, self._busy)
+            if busy != self._busy:
+                self._busy = busy
                 yield StatusChanged(busy=busy)
         self._version = version
 

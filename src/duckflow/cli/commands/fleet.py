@@ -1,4 +1,4 @@
-"""`duckflow fleet`: many requests in many repositories, by as many workers as you like (M8)."""
+"""`duckflow fleet`: many requests in many repositories, with any number of workers (M8)."""
 
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -15,6 +15,8 @@ from duckflow.cli.flags import (
     ModelFlag,
     TrustFlag,
     VerifyFlag,
+    argument,
+    option,
 )
 from duckflow.domain.errors import UsageError, UserError
 from duckflow.i18n.catalogue import text
@@ -24,8 +26,7 @@ if TYPE_CHECKING:
     from duckflow.fleet.fleet import Fleet
 
 commands = typer.Typer(help=text("help.fleet"), no_args_is_help=True)
-RunArgument = Annotated[str, typer.Argument(metavar="ID", help=text("help.argument.run"))]
-MinutesFlag = Annotated[float | None, typer.Option("--minutes", min=0.01, help=text("help.option.minutes"))]
+RunArgument = Annotated[str, argument("ID", "run")]
 
 
 def _fleet(database: str | None) -> "AbstractContextManager[Fleet]":
@@ -38,25 +39,21 @@ def _fleet(database: str | None) -> "AbstractContextManager[Fleet]":
 
 @commands.command("submit", help=text("help.fleet_submit"))
 def submit(
-    folder: Annotated[
-        Path | None, typer.Argument(metavar="FOLDER", help=text("help.argument.fleet_folder"))
-    ] = None,
-    request: Annotated[str | None, typer.Argument(metavar="REQUEST", help=text("help.argument.task"))] = None,
-    count: Annotated[int, typer.Option("--n", min=1, max=1000, help=text("help.option.fleet_n"))] = 1,
-    file: Annotated[
-        Path | None, typer.Option("--file", metavar="FILE", help=text("help.option.fleet_file"))
-    ] = None,
+    folder: Annotated[Path | None, argument("FOLDER", "fleet_folder")] = None,
+    request: Annotated[str | None, argument("REQUEST", "task")] = None,
+    count: Annotated[int, option("n", "fleet_n", min=1, max=1000)] = 1,
+    file: Annotated[Path | None, option("file", "fleet_file", metavar="FILE")] = None,
     model: ModelFlag = None,
     mode: ModeFlag = None,
     max_loops: LoopsFlag = None,
     max_cost: CostFlag = None,
     verify: VerifyFlag = None,
-    minutes: MinutesFlag = None,
+    minutes: Annotated[float | None, option("minutes", min=0.01)] = None,
     database: DatabaseFlag = None,
     *,
     trust: TrustFlag = False,
 ) -> None:
-    """Queue a request, or a file of them; each line ends with a run's id."""
+    """Queue a request, or a file of requests; each line ends with the id of a run."""
     if (file is None) == (folder is None or request is None):
         raise UsageError("fleet.submit_what")
     with _fleet(database) as fleet:
@@ -75,11 +72,11 @@ def submit(
 @commands.command("worker", help=text("help.fleet_worker"))
 def worker(
     database: DatabaseFlag = None,
-    lease: Annotated[float | None, typer.Option("--lease", min=0.5, help=text("help.option.lease"))] = None,
+    lease: Annotated[float | None, option("lease", min=0.5)] = None,
     *,
-    until_idle: Annotated[bool, typer.Option("--until-idle", help=text("help.option.until_idle"))] = False,
+    until_idle: Annotated[bool, option("until-idle")] = False,
 ) -> None:
-    """Work on what is queued."""
+    """Work on the queued runs."""
     try:
         from duckflow.fleet.database import address  # noqa: PLC0415 - heavy, and only here
         from duckflow.fleet.worker import LEASE_S, run_worker  # noqa: PLC0415 - as above
@@ -91,7 +88,7 @@ def worker(
 
 @commands.command("list", help=text("help.fleet_list"))
 def list_all(database: DatabaseFlag = None, *, json: JsonFlag = False) -> None:
-    """All runs, the newest first."""
+    """List all runs, the newest first."""
     with _fleet(database) as fleet:
         found = fleet.runs.listed()
     for run in found:
@@ -106,15 +103,13 @@ def list_all(database: DatabaseFlag = None, *, json: JsonFlag = False) -> None:
 
 @commands.command("show", help=text("help.fleet_show"))
 def show(run: RunArgument, database: DatabaseFlag = None, *, json: JsonFlag = False) -> None:
-    """One run: how it stands, what it asks, what came of it, and everything that happened."""
+    """Print one run: its events, its state, its question and its result."""
     with _fleet(database) as fleet:
-        from duckflow.cli.reports.fleet import print_run, run_object  # noqa: PLC0415 - heavy, not for --help
+        from duckflow.cli.reports.fleet import print_run, run_json  # noqa: PLC0415 - heavy, not for --help
 
         found = fleet.runs.find(run)
         if json:
-            import json as library  # noqa: PLC0415 - the flag has its name
-
-            echo(library.dumps(run_object(fleet, found), ensure_ascii=False))
+            echo(run_json(fleet, found))
         else:
             print_run(fleet, found)
 
@@ -123,12 +118,10 @@ def show(run: RunArgument, database: DatabaseFlag = None, *, json: JsonFlag = Fa
 def answer(
     run: RunArgument,
     said: Annotated[str, typer.Argument(metavar="TEXT", help=text("help.option.answer"))],
-    question: Annotated[
-        str | None, typer.Option("--question", metavar="HASH", help=text("help.option.question"))
-    ] = None,
+    question: Annotated[str | None, option("question", metavar="HASH")] = None,
     database: DatabaseFlag = None,
 ) -> None:
-    """Answer what a run asks."""
+    """Answer the question of a run."""
     with _fleet(database) as fleet:
         echo(text("fleet.answered", run=fleet.answer(run, said, question).id))
 
@@ -142,16 +135,16 @@ def cancel(run: RunArgument, database: DatabaseFlag = None) -> None:
 
 @commands.command("retry", help=text("help.fleet_retry"))
 def retry(run: RunArgument, database: DatabaseFlag = None) -> None:
-    """Go on with a run that failed or was cancelled."""
+    """Continue a run that failed or was cancelled."""
     with _fleet(database) as fleet:
         echo(text("fleet.queued", run=fleet.retry(run).id))
 
 
 @commands.command("clean", help=text("help.fleet_clean"))
 def clean(
-    days: Annotated[float, typer.Option("--days", min=0.0, help=text("help.option.clean_days"))] = 30.0,
+    days: Annotated[float, option("days", "clean_days", min=0.0)] = 30.0,
     database: DatabaseFlag = None,
 ) -> None:
-    """Forget runs that ended long ago."""
+    """Delete runs that ended long ago."""
     with _fleet(database) as fleet:
         echo(text("fleet.cleaned", count=len(fleet.clean(days))))

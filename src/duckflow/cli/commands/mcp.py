@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from duckflow.cli.flags import HERE, FolderFlag, JsonFlag, TrustFlag
+from duckflow.cli.flags import HERE, FolderFlag, JsonFlag, TrustFlag, argument, option
 from duckflow.domain.errors import UsageError
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import echo
@@ -14,24 +14,16 @@ if TYPE_CHECKING:
     from duckflow.domain.extensions import ServerReport
 
 commands = typer.Typer(help=text("help.mcp"), no_args_is_help=True)
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help=text("help.argument.mcp_name"))]
-CommandArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[-- COMMAND ARGS...]", help=text("help.argument.mcp_command"))
-]
-FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help=text("help.argument.mcp_file"))]
-UrlFlag = Annotated[str, typer.Option("--url", metavar="URL", help=text("help.option.mcp_url"))]
-EnvFlag = Annotated[
-    list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help=text("help.option.mcp_env"))
-]
-HeaderFlag = Annotated[
-    list[str] | None, typer.Option("--header", metavar="NAME:VALUE", help=text("help.option.mcp_header"))
-]
-ReadFlag = Annotated[
-    list[str] | None, typer.Option("--read", metavar="PATH", help=text("help.option.mcp_read"))
-]
-NetworkFlag = Annotated[bool, typer.Option("--network", help=text("help.option.mcp_network"))]
-OpenFlag = Annotated[bool, typer.Option("--no-sandbox", help=text("help.option.mcp_no_sandbox"))]
-WriteFlag = Annotated[bool, typer.Option("--write", help=text("help.option.mcp_write"))]
+NameArgument = Annotated[str, argument("NAME", "mcp_name")]
+CommandArgument = Annotated[list[str] | None, argument("[-- COMMAND ARGS...]", "mcp_command")]
+FileArgument = Annotated[Path, argument("FILE", "mcp_file")]
+UrlFlag = Annotated[str, option("url", "mcp_url", metavar="URL")]
+EnvFlag = Annotated[list[str] | None, option("env", "mcp_env", metavar="NAME=VALUE")]
+HeaderFlag = Annotated[list[str] | None, option("header", "mcp_header", metavar="NAME:VALUE")]
+ReadFlag = Annotated[list[str] | None, option("read", "mcp_read", metavar="PATH")]
+NetworkFlag = Annotated[bool, option("network", "mcp_network")]
+OpenFlag = Annotated[bool, option("no-sandbox", "mcp_no_sandbox")]
+WriteFlag = Annotated[bool, option("write", "mcp_write")]
 
 
 @commands.command("list", help=text("help.mcp_list"))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from duckflow.cli.flags import JsonFlag
+from duckflow.cli.flags import JsonFlag, argument, option
 from duckflow.domain.errors import UsageError
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import echo
@@ -15,12 +15,10 @@ if TYPE_CHECKING:
     from duckflow.store.memory import Memories
 
 commands = typer.Typer(help=text("help.memory"), no_args_is_help=True)
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help=text("help.argument.memory"))]
-IdsArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[ID]...", help=text("help.argument.memory"))
-]
-TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help=text("help.argument.memory_text"))]
-AllFlag = Annotated[bool, typer.Option("--all", help=text("help.option.memory_all"))]
+IdArgument = Annotated[str, argument("ID", "memory")]
+IdsArgument = Annotated[list[str] | None, argument("[ID]...", "memory")]
+TextArgument = Annotated[str, argument("TEXT", "memory_text")]
+AllFlag = Annotated[bool, option("all", "memory_all")]
 
 
 @commands.command("list", help=text("help.memory_list"))

@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-from duckflow.cli.flags import JsonFlag
+from duckflow.cli.flags import JsonFlag, argument, option
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import echo
 
 commands = typer.Typer(help=text("help.model"), no_args_is_help=True)
-NameArgument = Annotated[str | None, typer.Argument(metavar="NAME", help=text("help.argument.model_name"))]
+NameArgument = Annotated[str | None, argument("NAME", "model_name")]
 
 
 @commands.command("list", help=text("help.model_list"))
@@ -33,11 +33,9 @@ def list_all(*, json: JsonFlag = False) -> None:
 @commands.command("install", help=text("help.model_install"))
 def install(
     name: NameArgument = None,
-    source: Annotated[
-        Path | None, typer.Option("--from", metavar="FILE", help=text("help.option.from_file"))
-    ] = None,
+    source: Annotated[Path | None, option("from", "from_file", metavar="FILE")] = None,
     *,
-    if_needed: Annotated[bool, typer.Option("--if-needed", help=text("help.option.if_needed"))] = False,
+    if_needed: Annotated[bool, option("if-needed")] = False,
 ) -> None:
     """Get a model's file and check it."""
     from duckflow.cli.reports.model_install import install_shown, is_needed  # noqa: PLC0415 - heavy, and not for --help

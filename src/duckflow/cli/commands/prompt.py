@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from duckflow.cli.flags import HERE, FolderFlag, JsonFlag, ModelFlag, TrustFlag
+from duckflow.cli.flags import HERE, FolderFlag, JsonFlag, ModelFlag, TrustFlag, option
 from duckflow.i18n.catalogue import text
 
 commands = typer.Typer(help=text("help.prompt"), no_args_is_help=True)
@@ -20,7 +20,7 @@ def show(
     model: ModelFlag = None,
     workspace: FolderFlag = HERE,
     *,
-    last: Annotated[bool, typer.Option("--continue", help=text("help.option.continue"))] = False,
+    last: Annotated[bool, option("continue")] = False,
     trust: TrustFlag = False,
     json: JsonFlag = False,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from duckflow.cli.flags import JsonFlag
+from duckflow.cli.flags import JsonFlag, argument, option
 from duckflow.domain.errors import UsageError
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import echo
@@ -17,18 +17,16 @@ if TYPE_CHECKING:
     from duckflow.store.sessions import Sessions
 
 commands = typer.Typer(help=text("help.sessions"), no_args_is_help=True)
-ReplayFlag = Annotated[bool, typer.Option("--replay", help=text("help.option.replay"))]
-SpeedFlag = Annotated[float, typer.Option("--speed", min=0, help=text("help.option.speed"))]
+ReplayFlag = Annotated[bool, option("replay")]
+SpeedFlag = Annotated[float, option("speed", min=0)]
 OutputFlag = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help=text("help.option.output"))
 ]
-ExportJsonFlag = Annotated[bool, typer.Option("--json", help=text("help.option.export_json"))]
-NumberArgument = Annotated[int | None, typer.Argument(metavar="N", help=text("help.argument.message"))]
-FilesFlag = Annotated[bool, typer.Option("--files", help=text("help.option.rewind_files"))]
-ConversationFlag = Annotated[
-    bool, typer.Option("--conversation", help=text("help.option.rewind_conversation"))
-]
-SessionArgument = Annotated[str, typer.Argument(metavar="ID", help=text("help.argument.session"))]
+ExportJsonFlag = Annotated[bool, option("json", "export_json")]
+NumberArgument = Annotated[int | None, argument("N", "message")]
+FilesFlag = Annotated[bool, option("files", "rewind_files")]
+ConversationFlag = Annotated[bool, option("conversation", "rewind_conversation")]
+SessionArgument = Annotated[str, argument("ID", "session")]
 
 
 @commands.command("list", help=text("help.sessions_list"))

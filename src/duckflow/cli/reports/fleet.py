@@ -1,9 +1,8 @@
-"""What `duckflow fleet` reads and shows."""
+"""Reads files of requests and prints runs for `duckflow fleet`."""
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -25,42 +24,38 @@ class WantedRun(RunOptions):
 
 
 def read_requests(file: Path, common: RunOptions) -> Iterator[tuple[Path, str, RunOptions]]:
-    """The requests of a JSON Lines file; what a line leaves out is as the flags say."""
+    """Read a JSON Lines file of requests; a line without an option gets that of the flags."""
     try:
         lines = file.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as exc:
         raise UsageError("fleet.file_unreadable", file=file, reason=str(exc)) from exc
     for number, line in enumerate(lines, start=1):
-        if line.strip():
-            wanted = _read_line(file, number, line, common)
-            options = RunOptions.model_validate(wanted.model_dump(exclude={"folder", "request"}))
-            yield file.parent / wanted.folder, wanted.request, options
+        if not line.strip():
+            continue
+        try:
+            wanted = WantedRun.model_validate({**common.model_dump(), **json.loads(line)})
+        except (ValueError, TypeError) as exc:
+            reason = describe_faults(exc, WantedRun) if isinstance(exc, ValidationError) else str(exc)
+            raise UsageError("fleet.file_line", file=file, line=number, reason=reason) from exc
+        options = RunOptions.model_validate(wanted.model_dump(exclude={"folder", "request"}))
+        yield file.parent / wanted.folder, wanted.request, options
 
 
-def _read_line(file: Path, number: int, line: str, common: RunOptions) -> WantedRun:
-    try:
-        return WantedRun.model_validate({**common.model_dump(), **json.loads(line)})
-    except ValidationError as exc:
-        reason = describe_faults(exc, WantedRun)
-        raise UsageError("fleet.file_line", file=file, line=number, reason=reason) from exc
-    except (ValueError, TypeError) as exc:
-        raise UsageError("fleet.file_line", file=file, line=number, reason=str(exc)) from exc
-
-
-def run_object(fleet: Fleet, run: FleetRun) -> dict[str, Any]:
-    """A run as programs get it: its row, the open question, the patch and every event."""
+def run_json(fleet: Fleet, run: FleetRun) -> str:
+    """Return a run as JSON for programs: its row, the open question, the patch and every event."""
     state = fleet.state(run)
     asked = state.approval or state.consultation
-    return {
+    found = {
         **run.model_dump(mode="json"),
         "asked": asked.model_dump(mode="json") if asked and run.state == "waiting" else None,
         "patch": fleet.runs.patch(run.id).decode("utf-8", "replace"),
         "events": [event_object(one) for one in fleet.runs.events(run.id)],
     }
+    return json.dumps(found, ensure_ascii=False)
 
 
 def print_run(fleet: Fleet, run: FleetRun) -> None:
-    """A run as a person reads it: what happened, then how it stands."""
+    """Print a run for people: its events, then its state."""
     print_transcript(fleet.runs.events(run.id))
     echo("")
     state, minutes = text(f"fleet.state.{run.state}"), round(run.worked_s / 60, 1)

@@ -11,8 +11,8 @@ from pathlib import Path
 from duckflow.api import latest_session
 from duckflow.app.build import build
 from duckflow.app.models import choose
+from duckflow.app.opening import Opening
 from duckflow.config.loading import LoadedSettings
-from duckflow.config.settings import Settings
 from duckflow.domain.events import StoredEvent
 from duckflow.domain.model import ChatMessage, Role
 from duckflow.domain.reduce.apply import apply
@@ -27,7 +27,7 @@ def print_prompt(loaded: LoadedSettings, folder: Path, *, last: bool, json: bool
     for notice in loaded.notices:
         echo(text(notice.key, **notice.values), sys.stderr)
     session_id = latest_session(folder).id if last else None
-    prompt = asyncio.run(_assemble(loaded.settings, folder, session_id))
+    prompt = asyncio.run(_assemble(Opening(loaded, folder, session_id)))
     turns = _turns(prompt.request.messages)
     if json:
         echo(_as_json(turns, prompt))
@@ -36,9 +36,8 @@ def print_prompt(loaded: LoadedSettings, folder: Path, *, last: bool, json: bool
     echo(_table(prompt).removesuffix("\n"), sys.stderr)
 
 
-async def _assemble(settings: Settings, folder: Path, session_id: str | None) -> RenderedPrompt:
-    choice = await choose(settings, os.environ)
-    app = build(settings, choice, folder, session_id, os.environ)
+async def _assemble(opening: Opening) -> RenderedPrompt:
+    app = build(opening, await choose(opening.loaded.settings, os.environ), os.environ)
     try:
         state = app.session.state
         # As it would be once the session is open; nothing is stored.

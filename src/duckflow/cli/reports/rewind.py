@@ -5,6 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 from duckflow.app.build import build
+from duckflow.app.opening import Opening
 from duckflow.app.places import open_log
 from duckflow.config.loading import load
 from duckflow.llm.default_model import ModelChoice
@@ -21,7 +22,7 @@ async def rewind_session(found: SessionSummary, before: int, *, files: bool, con
     with closing(open_log()) as log:
         model = Session.load(log, found.id).state.model
     choice = ModelChoice(name=model, reason_key="llm.chosen_by_setting")
-    app = build(load(folder).settings, choice, folder, found.id, os.environ, keeps_mode=True)
+    app = build(Opening(load(folder), folder, found.id, keeps_mode=True), choice, os.environ)
     try:
         app.begin()
         going = Rewind(app.session, app.log, app.undoing)

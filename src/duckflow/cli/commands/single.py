@@ -1,0 +1,109 @@
+"""Commands without commands of their own: run, acp, doctor, stats, web."""
+
+from contextlib import closing
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+from duckflow.cli.flags import (
+    HERE,
+    CostFlag,
+    DatabaseFlag,
+    FolderFlag,
+    JsonFlag,
+    LoopsFlag,
+    ModeFlag,
+    ModelFlag,
+    OptionalFolderFlag,
+    TrustFlag,
+    VerifyFlag,
+    argument,
+    option,
+)
+from duckflow.cli.plain_flags import RunFlags, settings_flags
+from duckflow.domain.errors import UsageError
+from duckflow.ui.output.escaping import echo
+
+
+def run(
+    task: Annotated[str | None, argument("TASK", "task")] = None,
+    model: ModelFlag = None,
+    mode: ModeFlag = None,
+    workspace: OptionalFolderFlag = None,
+    max_loops: LoopsFlag = None,
+    max_cost: CostFlag = None,
+    verify: VerifyFlag = None,
+    resume: Annotated[str | None, option("resume", metavar="ID")] = None,
+    answer: Annotated[str | None, option("answer", metavar="TEXT")] = None,
+    *,
+    json: JsonFlag = False,
+    trust: TrustFlag = False,
+) -> None:
+    """Do one task without a terminal; the exit code says how it ended (M3)."""
+    from duckflow.cli.reports.task import run_with  # noqa: PLC0415 - not for --help
+
+    limits = max_loops, max_cost
+    flags = RunFlags(task, model, mode, workspace, *limits, verify, resume, answer, json=json, trust=trust)
+    raise typer.Exit(run_with(flags))
+
+
+def acp(model: ModelFlag = None, mode: ModeFlag = None, *, trust: TrustFlag = False) -> None:
+    """Serve an editor on standard input and output until it closes the connection (M6)."""
+    if find_spec("acp") is None:
+        raise UsageError("editors.not_installed")
+    import asyncio  # noqa: PLC0415 - heavy, and not for --help
+
+    from duckflow.cli.editors.agent import serve  # noqa: PLC0415 - heavy, and not for --help
+
+    asyncio.run(serve(settings_flags(model, mode), trust=trust))
+
+
+def doctor(
+    model: ModelFlag = None, workspace: FolderFlag = HERE, *, trust: TrustFlag = False, json: JsonFlag = False
+) -> None:
+    """Print one line for each thing that was checked; exit code 1 if something is broken."""
+    from pydantic_core import to_json  # noqa: PLC0415 - heavy, and not for --help
+
+    from duckflow.cli.reports.diagnosis import examine, show  # noqa: PLC0415 - heavy, and not for --help
+
+    broken = False
+    for finding in examine(workspace, model, trusted=trust):
+        echo(to_json(finding._asdict()).decode() if json else show(finding))
+        broken = broken or finding.state == "broken"
+    raise typer.Exit(int(broken))
+
+
+def stats(*, json: JsonFlag = False) -> None:
+    """Print the outcomes of requests beside the targets (J7)."""
+    from duckflow.app.places import open_log  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.domain.work.outcomes import TARGETS  # noqa: PLC0415 - as above
+    from duckflow.store.outcome_stats import Outcomes  # noqa: PLC0415 - as above
+    from duckflow.ui.views.tables import stats_text  # noqa: PLC0415 - as above
+
+    with closing(open_log()) as log:
+        found = Outcomes(log.database).stats()
+    if not json:
+        echo(stats_text(found))
+        return
+    for one in (*found, TARGETS):
+        echo(one.model_dump_json())
+
+
+def web(
+    port: Annotated[int, option("port", min=0, max=65_535)] = 0,
+    model: ModelFlag = None,
+    mode: ModeFlag = None,
+    workspace: FolderFlag = HERE,
+    database: DatabaseFlag = None,
+    *,
+    no_browser: Annotated[bool, option("no-browser")] = False,
+) -> None:
+    """Serve the page with this machine's sessions until Ctrl-C (M7)."""
+    try:
+        from duckflow.cli.web.launch import launch  # noqa: PLC0415 - heavy, and an extra
+    except ModuleNotFoundError as exc:
+        if (exc.name or "").split(".")[0] not in ("starlette", "uvicorn"):
+            raise
+        raise UsageError("web.not_installed", package=exc.name) from exc
+    launch(workspace, port, settings_flags(model, mode), database, browser=not no_browser)
