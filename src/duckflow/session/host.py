@@ -1,12 +1,12 @@
 """The session's actor: owns the parts of an open session and carries out every command, one after the other.
 
 Read `SessionHost._perform`: it is the only place that interprets commands. Interfaces are clients (`local`),
-and so are other processes, whose commands come through the inbox (`inbox`) as those of guests.
+and so are other processes (`remote`). These leave commands in the database, which count as those of guests.
 """
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -28,8 +28,7 @@ from duckflow.domain.state import AgentState
 from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.loops.undo.rewind import Rewind, fork
 from duckflow.session.channel import Broadcast, Receipt, UpdateSubscriber
-from duckflow.session.inbox import InboxPoller
-from duckflow.store.command_inbox import CommandInbox
+from duckflow.store.command_inbox import CommandInbox, WaitingCommand
 from duckflow.store.memory import Memories
 from duckflow.ui.commands.table import find_custom, read_prompt
 
@@ -40,6 +39,8 @@ IDLE_S = 60.0
 """A session that is only open for guests gives its folder back when nothing was done for so long."""
 ASKED_S = 600.0
 """The same while a question is open."""
+_LOOK_S = 0.15
+"""Seconds between two looks for commands of other processes (M7); a look reads one number."""
 _SHELL = "shell.run"
 _AT_ONCE = (
     commands.CancelWork,
@@ -349,16 +350,23 @@ class SessionHost:
         task.add_done_callback(self._behind.discard)
 
     async def _serve_inbox(self) -> None:
-        """Settle each command of another process that need not wait, then carry it out.
+        """Carry out the commands that other processes left in the database, each once it need not wait.
 
-        In this order a command may be lost in a crash, but is never carried out twice.
+        A command is settled first, so a crash may lose it, but it is never carried out twice.
         """
-        poller = InboxPoller(self.app.log.database, self.session_id)
-        async for waiting in poller.arrivals():
-            for number, command in waiting:
-                standing = self.standing(command, guest=True)
-                if standing is not None and poller.settle(number, standing) and not standing:
-                    self.send(command, guest=True)
+        database = self.app.log.database
+        inbox, seen = CommandInbox(database), -1
+        waiting: Sequence[WaitingCommand] = ()
+        while True:
+            with suppress(UserError):  # the database is busy or away: the work itself reports it
+                version = database.version()
+                if waiting or version != seen:
+                    waiting, seen = inbox.waiting(self.session_id), version
+                for number, command in waiting:
+                    standing = self.standing(command, guest=True)
+                    if standing is not None and inbox.settle(number, standing) and not standing:
+                        self.send(command, guest=True)
+            await asyncio.sleep(_LOOK_S)
 
 
 async def _begin_and_stop(work: Coroutine[Any, Any, object]) -> None:

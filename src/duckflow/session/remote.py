@@ -22,7 +22,6 @@ from duckflow.loops.session import Session
 from duckflow.loops.undo.rewind import past_messages
 from duckflow.safety.redaction.redactor import Redactor
 from duckflow.session.channel import Receipt
-from duckflow.session.inbox import leave_command
 from duckflow.store.command_inbox import CommandInbox
 from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.live_file import LiveView, live_path, read_live
@@ -32,6 +31,16 @@ from duckflow.store.sessions import SessionSummary
 _LOOK_S = 0.1
 _OWNER_LOOKS = 10
 """So many looks later, look again for the process that has the session open."""
+
+
+async def leave_command(inbox: CommandInbox, session_id: str, command: ClientCommand) -> str:
+    """Leave a command for the process that has the session open; return its objection once it is known."""
+    number = inbox.put(session_id, command)
+    if not number:
+        return "web.too_many"
+    while (objection := inbox.result(number)) is None:  # noqa: ASYNC110 - another process sets it
+        await asyncio.sleep(_LOOK_S)
+    return objection
 
 
 class RemoteSession(SessionClient):

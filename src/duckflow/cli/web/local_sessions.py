@@ -29,7 +29,7 @@ from duckflow.loops.undo.rewind import fork
 from duckflow.loops.undo.undo import Undo
 from duckflow.safety.files.workspace import Workspace
 from duckflow.session.host import SessionHost
-from duckflow.session.inbox import leave_command
+from duckflow.session.remote import leave_command
 from duckflow.store.command_inbox import CommandInbox
 from duckflow.store.live_file import live_path, read_live
 from duckflow.store.sessions import Sessions, SessionSummary
