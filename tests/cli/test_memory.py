@@ -114,10 +114,10 @@ def test_L2_delete_takes_some_or_all(kept):
     [
         (("delete",), "--all"),
         (("delete", "1", "--all"), "--all"),
-        (("delete", "1", "9"), "number 9"),
-        (("edit", "9", "x"), "number 9"),
+        (("delete", "1", "9"), "memory 9"),
+        (("edit", "9", "x"), "memory 9"),
         (("edit", "1", " "), "empty"),
-        (("edit", "one", "x"), "number one"),
+        (("edit", "one", "x"), "memory one"),
     ],
 )
 def test_L2_what_can_not_be_done_is_told_and_nothing_changes(kept, args, word):

@@ -10,12 +10,7 @@ from duckflow.app.opening import DurableSession, Opening
 from duckflow.app.places import DATABASE
 from duckflow.config.loading import LoadedSettings, load
 from duckflow.config.places import state_dir
-from duckflow.domain.commands import (
-    AskAboutUnknown,
-    ContinueWork,
-    SayMessage,
-    SessionCommand,
-)
+from duckflow.domain.commands import AskAboutUnknown, ContinueWork, SayMessage, SessionCommand
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import (
     DecisionMade,

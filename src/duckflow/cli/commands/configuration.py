@@ -1,4 +1,4 @@
-"""`duckflow config`: every setting, its value, and where that comes from."""
+"""`duckflow config`: every setting with its value and its source."""
 
 import typer
 
@@ -11,20 +11,17 @@ commands = typer.Typer(help=text("help.config"), no_args_is_help=True)
 
 @commands.command("show", help=text("help.config_show"))
 def show(workspace: FolderFlag = HERE, *, trust: TrustFlag = False, json: JsonFlag = False) -> None:
-    """List the settings in force in this folder."""
+    """List the settings of this folder."""
     from duckflow.config.loading import load, rows  # noqa: PLC0415 - heavy, and not for --help
 
     for row in rows(load(workspace, trusted=trust)):
-        if json:
-            echo(row.model_dump_json())
-        else:
-            source = text(f"config.source_{row.source.kind}", where=row.source.where)
-            echo(f"{row.key} = {row.value}  # {source}")
+        source = text(f"config.source_{row.source.kind}", where=row.source.where)
+        echo(row.model_dump_json() if json else f"{row.key} = {row.value}  # {source}")
 
 
 @commands.command("path", help=text("help.config_path"))
 def path() -> None:
-    """Where the user's file is looked for."""
+    """Print the path of the user's configuration file."""
     from duckflow.config.loading import user_file  # noqa: PLC0415 - heavy, and not for --help
 
     echo(str(user_file()))

@@ -92,11 +92,8 @@ def list_all(database: DatabaseFlag = None, *, json: JsonFlag = False) -> None:
     with _fleet(database) as fleet:
         found = fleet.runs.listed()
     for run in found:
-        if json:
-            echo(run.model_dump_json())
-        else:
-            first = run.request.splitlines()[0]
-            echo(f"{run.id}  {text(f'fleet.state.{run.state}')}  {run.repository}  {first}")
+        state, first = text(f"fleet.state.{run.state}"), run.request.splitlines()[0]
+        echo(run.model_dump_json() if json else f"{run.id}  {state}  {run.repository}  {first}")
     if not found and not json:
         echo(text("fleet.none"))
 

@@ -28,7 +28,7 @@ WriteFlag = Annotated[bool, option("write", "mcp_write")]
 
 @commands.command("list", help=text("help.mcp_list"))
 def list_all(workspace: FolderFlag = HERE, *, trust: TrustFlag = False, json: JsonFlag = False) -> None:
-    """All servers that are set; none is started."""
+    """List the configured servers without starting them."""
     from duckflow.cli.reports.mcp import listed  # noqa: PLC0415 - heavy, and not for --help
 
     _show(listed(workspace, trust=trust), json=json)
@@ -47,7 +47,7 @@ def add(
     no_sandbox: OpenFlag = False,
     write: WriteFlag = False,
 ) -> None:
-    """Write a server into the user's configuration."""
+    """Add a server to the user's configuration."""
     from duckflow.config.files.mcp_servers import add_server, named_paths  # noqa: PLC0415 - as above
     from duckflow.config.loading import user_file  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.config.mcp import McpServer  # noqa: PLC0415 - as above
@@ -74,7 +74,7 @@ def add(
 
 @commands.command("remove", help=text("help.mcp_remove"))
 def remove(name: NameArgument) -> None:
-    """Take a server out, and forget what was known of it."""
+    """Remove a server with everything that was stored about it."""
     from duckflow.cli.reports.mcp import forget  # noqa: PLC0415 - heavy, and not for --help
 
     echo(text("mcp.removed", name=name, path=forget(name)))
@@ -97,7 +97,7 @@ def try_out(
 
 @commands.command("import", help=text("help.mcp_import"))
 def import_file(file: FileArgument) -> None:
-    """Add the servers another agent is configured with."""
+    """Add the servers of another agent's configuration."""
     from duckflow.config.files.mcp_servers import add_server, read_foreign  # noqa: PLC0415 - as above
     from duckflow.config.loading import user_file  # noqa: PLC0415 - heavy, and not for --help
 

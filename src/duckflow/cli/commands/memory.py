@@ -1,4 +1,4 @@
-"""`duckflow memory`: what is kept for later sessions, to be seen, changed and deleted (L2)."""
+"""`duckflow memory`: shows, changes and deletes what Duckflow keeps for later sessions (L2)."""
 
 from collections.abc import Generator
 from contextlib import closing, contextmanager
@@ -23,7 +23,7 @@ AllFlag = Annotated[bool, option("all", "memory_all")]
 
 @commands.command("list", help=text("help.memory_list"))
 def list_all(*, json: JsonFlag = False) -> None:
-    """All texts, the newest first."""
+    """List all memories, the newest first."""
     from duckflow.ui.views.tables import memory_lines  # noqa: PLC0415 - heavy, and not for --help
 
     with _memories() as memories:
@@ -34,7 +34,7 @@ def list_all(*, json: JsonFlag = False) -> None:
 
 @commands.command("edit", help=text("help.memory_edit"))
 def edit(wanted: IdArgument, words: TextArgument) -> None:
-    """Put another text in the place of one."""
+    """Replace the text of a memory."""
     from duckflow.cli.secrets import without_secrets  # noqa: PLC0415 - heavy, and not for --help
 
     with _memories() as memories:
@@ -44,13 +44,12 @@ def edit(wanted: IdArgument, words: TextArgument) -> None:
 
 @commands.command("delete", help=text("help.memory_delete"))
 def delete(wanted: IdsArgument = None, *, everything: AllFlag = False) -> None:
-    """Delete some texts, or all."""
+    """Delete some memories, or all."""
     if bool(wanted) == everything:
         raise UsageError("memory.which")
     with _memories() as memories:
-        gone = (
-            memories.clear() if everything else len(memories.delete([_number(one) for one in wanted or ()]))
-        )
+        numbers = [_number(one) for one in wanted or ()]
+        gone = memories.clear() if everything else len(memories.delete(numbers))
     echo(text("memory.deleted", count=gone))
 
 

@@ -1,4 +1,4 @@
-"""`duckflow model`: the embedded model's file."""
+"""`duckflow model`: the files of embedded models."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,19 +15,16 @@ NameArgument = Annotated[str | None, argument("NAME", "model_name")]
 
 @commands.command("list", help=text("help.model_list"))
 def list_all(*, json: JsonFlag = False) -> None:
-    """The models that can be embedded."""
+    """List the models that can be embedded."""
     from duckflow.llm.weights.installation import list_models  # noqa: PLC0415 - heavy, and not for --help
 
     for model in list_models():
         if model.for_tests and not model.installed:
             continue
-        if json:
-            echo(model.model_dump_json())
-            continue
-        key = "model.installed" if model.installed else "model.not_installed"
-        state = text(key, path=model.path or "")
+        state = text("model.installed" if model.installed else "model.not_installed", path=model.path or "")
         size = round(model.size / 1e6)
-        echo(text("model.line", name=model.name, megabytes=size, licence=model.licence, state=state))
+        line = text("model.line", name=model.name, megabytes=size, licence=model.licence, state=state)
+        echo(model.model_dump_json() if json else line)
 
 
 @commands.command("install", help=text("help.model_install"))
@@ -37,7 +34,7 @@ def install(
     *,
     if_needed: Annotated[bool, option("if-needed")] = False,
 ) -> None:
-    """Get a model's file and check it."""
+    """Download a model, or take it from a file, and check it."""
     from duckflow.cli.reports.model_install import install_shown, is_needed  # noqa: PLC0415 - heavy, and not for --help
 
     if not if_needed or is_needed():
@@ -46,7 +43,7 @@ def install(
 
 @commands.command("path", help=text("help.model_path"))
 def path(name: NameArgument = None) -> None:
-    """Where a model's file is."""
+    """Print the path of a model."""
     from duckflow.domain.errors import UserError  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.llm.weights.installation import find  # noqa: PLC0415 - as above
 
@@ -59,7 +56,7 @@ def path(name: NameArgument = None) -> None:
 
 @commands.command("remove", help=text("help.model_remove"))
 def remove(name: NameArgument = None) -> None:
-    """Delete a model's file."""
+    """Delete a model."""
     from duckflow.llm.weights.installation import remove as delete  # noqa: PLC0415 - heavy, and not for --help
 
     wanted = name or _configured()

@@ -1,4 +1,4 @@
-"""`duckflow sessions`: what was done earlier."""
+"""`duckflow sessions`: earlier sessions, and what can be done with them."""
 
 from collections.abc import Generator
 from contextlib import closing, contextmanager
@@ -31,15 +31,12 @@ SessionArgument = Annotated[str, argument("ID", "session")]
 
 @commands.command("list", help=text("help.sessions_list"))
 def list_all(*, json: JsonFlag = False) -> None:
-    """All sessions, the one used last first."""
+    """List all sessions, the last used one first."""
     with _opened() as (_, sessions):
         found = sessions.listed()
     for one in found:
-        if json:
-            echo(one.model_dump_json())
-        else:
-            when = one.updated.astimezone().strftime("%Y-%m-%d %H:%M")
-            echo(f"{one.id}  {when}  {one.workspace}  {one.title}")
+        when = one.updated.astimezone().strftime("%Y-%m-%d %H:%M")
+        echo(one.model_dump_json() if json else f"{one.id}  {when}  {one.workspace}  {one.title}")
     if not found and not json:
         echo(text("session.none"))
 
@@ -48,7 +45,7 @@ def list_all(*, json: JsonFlag = False) -> None:
 def show(
     session: SessionArgument, *, json: JsonFlag = False, replayed: ReplayFlag = False, speed: SpeedFlag = 1.0
 ) -> None:
-    """Everything that happened in one session."""
+    """Print the events of one session."""
     from duckflow.domain.reduce.rewind import present  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.ui.headless import print_json  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.ui.transcript import print_transcript, replay  # noqa: PLC0415 - as above
@@ -92,7 +89,7 @@ def rewind(
     conversation: ConversationFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Go back to before a message, or list the messages."""
+    """Return to the point before a message, or list the messages."""
     import asyncio  # noqa: PLC0415 - heavy, and not for --help
 
     from pydantic_core import to_json  # noqa: PLC0415 - as above
@@ -106,21 +103,18 @@ def rewind(
         messages = past_messages(log.load(found.id))
     if number is None:
         for one in messages:
-            if json:
-                echo(to_json(one._asdict()).decode())
-                continue
             when = one.at.astimezone().strftime("%Y-%m-%d %H:%M")
-            echo(f"{one.number}  {when}  {' '.join(one.text.split())}")
+            line = f"{one.number}  {when}  {' '.join(one.text.split())}"
+            echo(to_json(one._asdict()).decode() if json else line)
         return
     before = find_message(messages, number).seq  # a wrong number opens nothing
     both = files == conversation
-    going = rewind_session(found, before, files=files or both, conversation=conversation or both)
-    echo(asyncio.run(going))
+    echo(asyncio.run(rewind_session(found, before, files=files or both, conversation=conversation or both)))
 
 
 @commands.command("fork", help=text("help.sessions_fork"))
 def fork(session: SessionArgument, number: NumberArgument = None) -> None:
-    """Begin a new session as this one is, or was before a message."""
+    """Begin a new session like this one, or as it was before a message."""
     from duckflow.domain.session_client import find_message  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.loops.undo.rewind import fork as fork_session  # noqa: PLC0415 - as above
     from duckflow.loops.undo.rewind import past_messages  # noqa: PLC0415 - as above
@@ -133,7 +127,7 @@ def fork(session: SessionArgument, number: NumberArgument = None) -> None:
 
 @commands.command("attach", help=text("help.sessions_attach"))
 def attach(session: SessionArgument) -> None:
-    """A second window on a session that is open elsewhere."""
+    """Open a second window on a session that another process has open."""
     from duckflow.cli.chat.launch import attach as attach_window  # noqa: PLC0415 - heavy, and not for --help
 
     attach_window(session)
@@ -141,7 +135,7 @@ def attach(session: SessionArgument) -> None:
 
 @commands.command("delete", help=text("help.sessions_delete"))
 def delete(session: SessionArgument) -> None:
-    """Delete one session and all that it holds."""
+    """Delete one session with all its data."""
     from duckflow.api import delete_session  # noqa: PLC0415 - heavy, and not for --help
 
     gone = delete_session(session)

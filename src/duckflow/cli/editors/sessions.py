@@ -1,28 +1,30 @@
-"""The sessions an editor has open: one a folder, opened again whenever the editor comes back to one.
-
-If the editor wants another session in a folder, that one is opened and the other put aside.
-"""
+"""The sessions that an editor has open, one per folder: opening another one there closes the first."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 import acp
-from acp import helpers
+from acp import helpers, schema
 
 from duckflow.api import OpenSession
 from duckflow.cli.editors.commands import available_commands
-from duckflow.cli.editors.mcp_servers import EditorServers, with_servers
 from duckflow.cli.editors.updates import SessionTranslator
+from duckflow.config.files.mcp_servers import foreign_servers
 from duckflow.config.loading import LoadedSettings, load_as_trusted
+from duckflow.domain.frozen import replace
 from duckflow.i18n.catalogue import text
 from duckflow.tools.files.unsaved import Unsaved
 
 _ANNOUNCE_S = 0.1
-"""After a session's id was sent: editors drop what is told of a session they do not know yet."""
+"""Seconds after a session's id was sent: editors drop updates of sessions that they do not know yet."""
 _READ_S = 10.0
+
+EditorServers = Sequence[
+    schema.HttpMcpServer | schema.SseMcpServer | schema.AcpMcpServer | schema.McpServerStdio
+]
 
 
 @dataclass
@@ -30,17 +32,15 @@ class EditorSession:
     """A session that an editor has open."""
 
     session: OpenSession
-    loaded: LoadedSettings
     root: Path
     tell: SessionTranslator
-    left_out: Mapping[str, str]
-    """MCP servers of the editor's that can't be used, and why."""
+    notices: Sequence[str]
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     busy: bool = False
 
 
 class EditorSessions:
-    """Opens sessions, puts them aside, and tells the editor what there is in each."""
+    """Opens and closes sessions, and announces the commands of each to the editor."""
 
     def __init__(self, editor: acp.Client, flags: Mapping[str, object], *, trust: bool) -> None:
         self._editor = editor
@@ -51,28 +51,28 @@ class EditorSessions:
         self._servers: dict[str, EditorServers] = {}
         self._behind: set[asyncio.Task[None]] = set()
         self.reads = False
-        """Whether the editor can be asked for files that are not saved yet."""
+        """True if the editor can be asked for files with changes that are not saved."""
 
     def get(self, session_id: str) -> EditorSession | None:
-        """A session, if it is open."""
+        """Return a session; None if it is not open."""
         return self._sessions.get(session_id)
 
     async def aclose(self) -> None:
-        """Close what is open."""
-        for one in [*self._sessions]:
-            await self.put_aside(one)
+        """Close all sessions."""
+        for session_id in [*self._sessions]:
+            await self.put_aside(session_id)
 
     async def opened(
         self, session_id: str, folder: Path | None = None, servers: EditorServers | None = None
     ) -> EditorSession:
-        """The session, opened again if it was put aside."""
+        """Return the session; opens it again if it was closed."""
         opened = self._sessions.get(session_id)
         return opened or await self.open(folder or self._folders.get(session_id), session_id, servers)
 
     async def open(
         self, folder: Path | None, session_id: str | None, servers: EditorServers | None
     ) -> EditorSession:
-        """A session in a folder, new or an earlier one; another one that is open there is put aside."""
+        """Open a session in a folder, new or an earlier one; closes an idle one that is open there."""
         where = (folder or Path()).resolve()
         for name, other in [*self._sessions.items()]:
             if other.root == where and not other.busy:
@@ -89,7 +89,9 @@ class EditorSessions:
             unsaved=self._unsaved(lambda: session.id) if self.reads else None,
         )
         await session.open()
-        opened = EditorSession(session, loaded, where, SessionTranslator(session.app), left_out)
+        notices = [text(notice.key, **notice.values) for notice in loaded.notices]
+        notices += [text("mcp.skipped", name=name, reason=why) for name, why in left_out.items()]
+        opened = EditorSession(session, where, SessionTranslator(session.app), notices)
         self._sessions[session.id], self._folders[session.id] = opened, where
         self._servers[session.id] = servers
         task = asyncio.ensure_future(self._announce(opened))
@@ -98,20 +100,18 @@ class EditorSessions:
         return opened
 
     async def put_aside(self, session_id: str) -> None:
-        """Close a session, if it is open: all of it is stored."""
+        """Close a session, if it is open."""
         opened = self._sessions.pop(session_id, None)
         if opened is not None:
             await opened.session.close()
 
     async def _announce(self, opened: EditorSession) -> None:
-        """Tell the editor which commands there are, and what it should know of the configuration."""
+        """Send the editor the session's commands and the notices about its configuration."""
         await asyncio.sleep(_ANNOUNCE_S)
         if not self._has(opened):
             return
         await self._list_commands(opened)
-        told = [text(notice.key, **notice.values) for notice in opened.loaded.notices]
-        told += [text("mcp.skipped", name=name, reason=why) for name, why in opened.left_out.items()]
-        for line in told:
+        for line in opened.notices:
             shown = helpers.update_agent_thought_text(f"{line}\n")
             await self._editor.session_update(opened.session.id, shown)
         servers = opened.session.app.mcp
@@ -121,8 +121,7 @@ class EditorSessions:
                 await self._list_commands(opened)
 
     def _has(self, opened: EditorSession) -> bool:
-        """Whether it is still open: it may be put aside at any time."""
-        return any(one is opened for one in self._sessions.values())
+        return any(one is opened for one in self._sessions.values())  # a closed session has no id
 
     async def _list_commands(self, opened: EditorSession) -> None:
         commands = helpers.update_available_commands(available_commands(opened.session.client))
@@ -130,7 +129,7 @@ class EditorSessions:
 
     def _unsaved(self, session_id: Callable[[], str]) -> Unsaved:
         async def read(path: Path) -> str | None:
-            """The file as the editor has it; None if it can't say."""
+            """Return the file as the editor has it; None if it can't say."""
             try:
                 answer = await asyncio.wait_for(
                     self._editor.read_text_file(session_id=session_id(), path=str(path)), _READ_S
@@ -140,3 +139,32 @@ class EditorSessions:
             return answer.content
 
         return read
+
+
+def with_servers(loaded: LoadedSettings, servers: EditorServers) -> tuple[LoadedSettings, Mapping[str, str]]:
+    """Add an editor's servers to the settings; return the unusable ones with the reason.
+
+    An editor may have them from a project's settings. So they get the sandbox with the network, the folder,
+    the files that their command names, no variables of the user, and a question before each call (L4, M6).
+    A server of the user with the same name wins.
+    """
+    if not servers:
+        return loaded, {}
+    found, left_out = foreign_servers({one.name: _entry(one) for one in servers})
+    filled = {name for name, one in found.items() if "${" in str((one.env, one.headers))}
+    left_out |= dict.fromkeys(sorted(filled), "variables of yours are not passed on")
+    mcp = loaded.settings.mcp
+    ours = {name: one for name, one in found.items() if name not in filled}
+    settings = replace(loaded.settings, mcp=replace(mcp, servers={**ours, **mcp.servers}))
+    return replace(loaded, settings=settings), left_out
+
+
+def _entry(server: object) -> Mapping[str, Any]:
+    match server:
+        case schema.McpServerStdio():
+            env = {one.name: one.value for one in server.env}
+            return {"command": server.command, "args": server.args, "env": env}
+        case schema.HttpMcpServer() | schema.SseMcpServer():
+            return {"url": server.url, "headers": {one.name: one.value for one in server.headers}}
+        case _:
+            return {}  # through the editor, which is not supported

@@ -1,12 +1,9 @@
-"""The runs of the fleet for the web view: each is a session to read, and is answered here (M7, M8).
-
-Nothing of the fleet is imported before there is one to show.
-"""
+"""The runs of the fleet for the web view (M7, M8). Nothing of the fleet is imported before it is used."""
 
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,28 +21,26 @@ if TYPE_CHECKING:
     from duckflow.fleet.runs import FleetRun
 
 _FRESH_S = 1.0
-"""So old may be what is shown: many pages ask, one of them looks."""
+"""Seconds for which all pages are shown the same answer of the database."""
 _LISTED = 200
-_OVER = ("failed", "cancelled")
 _CRASHED = "error"
-"""The outcome of a run that no request ended; its report tells why."""
+"""Outcome of a run that failed outside of a request; its report has the reason."""
 
 
 class FleetSessions:
-    """Opens the fleet once there is one. All of it may be called from several threads."""
+    """Opens the fleet once it is used. Threads may call all methods."""
 
     def __init__(self, database: str | None) -> None:
         self._database = database
         self._opened = ExitStack()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._fleet: Fleet | None = None
-        self._missing = False
         self._looked = -_FRESH_S
         self._seen: Payload | None = None
         self._asks: dict[str, str] = {}
 
     def look(self, session_id: str) -> Payload | None:
-        """How many runs there are; all of them for "fleet", one for its id; None if there is no fleet."""
+        """Return the numbers of runs by state, all runs for "fleet", one run for its id."""
         with self._lock:
             if time.monotonic() - self._looked >= _FRESH_S:
                 try:
@@ -56,21 +51,21 @@ class FleetSessions:
             seen = self._seen
         if seen is None:
             return None
-        wanted = session_id.removeprefix(RUN_PREFIX)
-        run = next((one for one in seen["runs"] if one["id"] == wanted), None)
-        if run is None and session_id.startswith(RUN_PREFIX) and not seen["error"]:
-            run = self._find(wanted)
+        run = None
+        if session_id.startswith(RUN_PREFIX) and not seen["error"]:
+            with suppress(UserError):
+                run = self._run(self._needed().runs.find(session_id.removeprefix(RUN_PREFIX)))
         return {**seen, "runs": seen["runs"] if session_id == "fleet" else [], "run": run}
 
     def events(self, run: str, after: int) -> Sequence[StoredEvent]:
-        """What happened in a run after an event; nothing while the database is away: `look` tells that."""
+        """Return the events of a run after an event; none while the database is away."""
         try:
             return self._needed().runs.events(run, after)
         except UserError:
             return ()
 
     def patch(self, run: str) -> str:
-        """What a run has changed, as git can apply it."""
+        """Return the changes of a run, as git can apply them."""
         fleet = self._needed()
         return fleet.runs.patch(fleet.runs.find(run).id).decode("utf-8", "replace")
 
@@ -81,12 +76,12 @@ class FleetSessions:
         return objection
 
     def retry(self, run: str) -> None:
-        """Go on with a run that failed or was cancelled."""
+        """Continue a run that failed or was cancelled."""
         self._needed().retry(run)
         self._looked = -_FRESH_S
 
     def submit(self, folder: str, said: str, options: Mapping[str, object]) -> str:
-        """Queue a request; the run's id."""
+        """Queue a request; return the run's id."""
         from duckflow.fleet.runs import RunOptions  # noqa: PLC0415 - an extra
 
         (run,) = self._needed().submit(Path(folder), said, RunOptions.model_validate(options))
@@ -94,19 +89,18 @@ class FleetSessions:
         return run
 
     def repositories(self) -> set[str]:
-        """Where runs have worked."""
+        """Return the repositories of the runs."""
         return {run.repository for run in self._needed().runs.listed(_LISTED)}
 
     def close(self) -> None:
-        """Give the database back."""
+        """Close the database."""
         self._opened.close()
 
     def _open(self) -> "Fleet | None":
-        if self._fleet is None and not self._missing and (self._database or in_use()):
+        if self._fleet is None and (self._database or in_use()):
             try:
                 from duckflow.fleet.fleet import open_fleet  # noqa: PLC0415 - an extra, and heavy
             except ImportError:
-                self._missing = True
                 return None
             self._fleet = self._opened.enter_context(open_fleet(self._database))
         return self._fleet
@@ -124,19 +118,11 @@ class FleetSessions:
             return None
         waiting = fleet.runs.listed(_LISTED, "waiting")
         others = [one for one in fleet.runs.listed(_LISTED) if one.state != "waiting"]
-        runs = [self._run(fleet, one) for one in (*waiting, *others)]
+        runs = [self._run(one) for one in (*waiting, *others)]
         return {"error": "", "counts": fleet.runs.counts(), "runs": runs}
 
-    def _find(self, wanted: str) -> Payload | None:
-        """A run that is too old for the list."""
-        fleet = self._needed()
-        try:
-            return self._run(fleet, fleet.runs.find(wanted))
-        except UserError:
-            return None
-
-    def _run(self, fleet: "Fleet", run: "FleetRun") -> Payload:
-        report = run.report
+    def _run(self, run: "FleetRun") -> Payload:
+        report, waits = run.report, run.state == "waiting"
         outcome = run.outcome if run.state in ("done", "failed") and run.outcome != _CRASHED else ""
         return {
             "id": run.id,
@@ -151,16 +137,16 @@ class FleetSessions:
             "score": report.satisfaction if report else None,
             "error": harmless(report.error) if report else "",
             "branch": harmless(run.branch),
-            "asks": self._asked(fleet, run) if run.state == "waiting" else "",
-            "question": words_payload(run.question) if run.state == "waiting" else None,
+            "asks": self._asked(run) if waits else "",
+            "question": words_payload(run.question) if waits else None,
             "can_cancel": run.state in ("queued", "working", "waiting"),
-            "can_retry": run.state in _OVER,
+            "can_retry": run.state in ("failed", "cancelled"),
         }
 
-    def _asked(self, fleet: "Fleet", run: "FleetRun") -> str:
-        """What a run asks, in a line; worked out once for each question."""
+    def _asked(self, run: "FleetRun") -> str:
+        """Return the question of a run in a line; computed once for each question."""
         if run.question not in self._asks:
-            state, said = fleet.state(run), ""
+            state, said = self._needed().state(run), ""
             if state.approval is not None:
                 said = approval_view(state.approval).question
             elif state.consultation is not None:

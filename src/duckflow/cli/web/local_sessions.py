@@ -1,6 +1,6 @@
-"""The sessions of this machine for the web view: those this process has open, and those of other processes.
+"""The sessions of this machine for the web view, of this process and of others.
 
-A command for a session that no process has open opens it here.
+A command for a session that is not open opens it here.
 """
 
 import asyncio
@@ -38,20 +38,20 @@ from duckflow.ui.web.session_view import RUN_PREFIX
 
 _LOOK_S = 0.15
 _PATIENCE_S = 10.0
-"""How long a page waits to hear what became of its wish."""
+"""Seconds that a page waits for the result of a command."""
 _LISTED = 100
 _log = logging.getLogger(__name__)
 
 
 class _Open(NamedTuple):
-    """A session that is open in this process."""
+    """A session of this process, and the task that closes it once it rests."""
 
     host: SessionHost
     serving: asyncio.Task[None]
 
 
 class LocalSessions:
-    """The sessions of this machine, whoever has them open."""
+    """The sessions of this machine; some are open in this process."""
 
     def __init__(self, folder: Path, flags: dict[str, object], database: str | None = None) -> None:
         self._folder = folder
@@ -63,16 +63,16 @@ class LocalSessions:
         self._open: dict[str, _Open] = {}
         self._opening = asyncio.Lock()
         self.changed = asyncio.Event()
-        """Set once something happens in a session of this process, and replaced by a fresh event then."""
+        """Set at the next update of a session of this process, and replaced then."""
         self.fleet = FleetSessions(database)
         self.closing = asyncio.Event()
 
     def version(self) -> int:
-        """A number that is another one once something was written, here or elsewhere."""
+        """Return a number that changes with every write to the database."""
         return self._events.database.version()
 
     def sessions(self) -> Sequence[dict[str, Any]]:
-        """A line about each session, and whether it works or waits for the user."""
+        """Return a line about each session, with its status."""
         last = self._sessions.last_events()
         return [
             {
@@ -86,25 +86,25 @@ class LocalSessions:
         ]
 
     def folders(self) -> Sequence[str]:
-        """This one, and those that earlier sessions worked in."""
+        """Return this folder, and the folders of earlier sessions."""
         known = [one.workspace for one in self._own()]
         return list(dict.fromkeys([str(self._folder), *(one for one in known if Path(one).is_dir())]))
 
     def events(self, session_id: str, after: int) -> Sequence[StoredEvent]:
-        """What happened in a session after an event."""
+        """Return the events of a session after an event."""
         if session_id.startswith(RUN_PREFIX):
             return self.fleet.events(session_id.removeprefix(RUN_PREFIX), after)
         return self._events.load_after(session_id, after)
 
     def live(self, session_id: str) -> tuple[str, str, int, str]:
-        """What is being written: a reply, output of a command, seconds to wait, thinking."""
+        """Return the reply, the output, the seconds to wait and the thinking that are being written."""
         reply, output, wait_s, thinking = read_live(
             live_path(state_dir() / LIVE, session_id.removeprefix(RUN_PREFIX))
         )
         return harmless(reply), harmless(output), wait_s, harmless(thinking)
 
     async def difference(self, session_id: str) -> str:
-        """What the session changed in files, as it is now."""
+        """Return the difference that the session made to files."""
         if session_id.startswith(RUN_PREFIX):
             return await asyncio.to_thread(self.fleet.patch, session_id.removeprefix(RUN_PREFIX))
         found = self._show(session_id)
@@ -114,31 +114,29 @@ class LocalSessions:
             return await Undo(session, space, kept, earlier).diff(session=True)
 
     async def send(self, session_id: str, command: ClientCommand) -> str | None:
-        """Leave a command; empty if it was taken, why not, or None while it waits its turn."""
+        """Send a command; return the objection to it, empty if it was taken, or None while it waits."""
         command = redactor().clean_all(command)  # as it may be stored (SAFETY 14)
         if session_id.startswith(RUN_PREFIX):
             run = session_id.removeprefix(RUN_PREFIX)
-            objection = await asyncio.to_thread(self.fleet.send, run, command)
-            return text(objection) if objection else ""
+            return _worded(await asyncio.to_thread(self.fleet.send, run, command))
         found = self._show(session_id)
         if (ending := self._open.get(session_id)) is not None and ending.host.leaving:
             await asyncio.wait([ending.serving])
         if (opened := self._open.get(session_id)) is None and holder_of(found.workspace) == session_id:
             sent = asyncio.ensure_future(leave_command(self._inbox, session_id, command))
         elif opened is None and isinstance(command, CancelWork):
-            return text("clients.nothing_runs")
+            return _worded("clients.nothing_runs")
         else:
             host = opened.host if opened else await self._take_up(session_id, Path(found.workspace))
             sent = host.send(command, guest=True).taken
         await asyncio.wait([sent], timeout=_PATIENCE_S)
-        if not sent.done():
-            sent.cancel()
-            return None
-        objection = sent.result()
-        return text(objection) if objection.startswith("clients.") else objection
+        if sent.done():
+            return _worded(sent.result())
+        sent.cancel()
+        return None
 
     async def start(self, folder: str, said: str, mode: str, *, queued: bool = False) -> str:
-        """Open a session in one of the known folders and say something, or queue it; its id."""
+        """Open a session in a known folder and say something, or queue it; return the session's id."""
         known = [*self.folders(), *(await asyncio.to_thread(self.fleet.repositories) if queued else ())]
         if folder not in known or (mode and mode not in get_args(Mode)) or not said.strip():
             raise UsageError("web.unreadable")
@@ -153,11 +151,11 @@ class LocalSessions:
         return host.session_id
 
     def fork(self, session_id: str, before: int) -> str:
-        """A new session that begins as this one was before a message, or is (0); its id."""
+        """Return a new session that begins like this one, or as it was before a message."""
         return fork(self._events, self._show(session_id).id, before or None)
 
     def is_open(self, session_id: str) -> bool:
-        """True if this process has it open, and tells what happens without being asked."""
+        """True if this process has it open: its updates set `changed`."""
         return session_id in self._open
 
     async def serve_unowned(self) -> None:
@@ -174,7 +172,7 @@ class LocalSessions:
             await asyncio.sleep(_LOOK_S)
 
     async def aclose(self) -> None:
-        """Stop the work in order; everything is kept."""
+        """Stop the work and close all sessions."""
         self.closing.set()
         serving = [one.serving for one in self._open.values()]
         for task in serving:
@@ -184,7 +182,6 @@ class LocalSessions:
         self._events.close()
 
     def _own(self) -> Sequence[SessionSummary]:
-        """All sessions except those of the fleet, which are shown as its runs."""
         return [one for one in self._sessions.listed() if not one.is_run]
 
     def _show(self, session_id: str) -> SessionSummary:
@@ -194,7 +191,7 @@ class LocalSessions:
         return found
 
     async def _take_up_waiting(self) -> bool:
-        """True if a command waits for another process: it may end before it takes the command."""
+        """Open sessions with waiting commands; True if another process has one of them, and may yet end."""
         left = False
         for session_id in self._inbox.sessions():
             found = self._sessions.show(session_id)
@@ -205,21 +202,18 @@ class LocalSessions:
             for number, command in waiting:
                 if isinstance(command, CancelWork):
                     self._inbox.settle(number, "clients.nothing_runs")
-            if not all(isinstance(one.command, CancelWork) for one in waiting):
-                await self._take_up_or_refuse(session_id, Path(found.workspace))
+            if all(isinstance(one.command, CancelWork) for one in waiting):
+                continue
+            try:
+                await self._take_up(session_id, Path(found.workspace))
+            except UserError as error:
+                if holder_of(found.workspace) == session_id:
+                    continue  # another process was faster, and takes the command
+                for number, _ in self._inbox.waiting(session_id):
+                    self._inbox.settle(number, text(error.key, **error.values))
         return left
 
-    async def _take_up_or_refuse(self, session_id: str, folder: Path) -> None:
-        try:
-            await self._take_up(session_id, folder)
-        except UserError as error:
-            if holder_of(str(folder)) == session_id:
-                return  # another process was faster, and takes the command
-            for number, _ in self._inbox.waiting(session_id):
-                self._inbox.settle(number, text(error.key, **error.values))
-
     async def _take_up(self, session_id: str, folder: Path) -> SessionHost:
-        """The session, opened here if it is not yet."""
         async with self._opening:
             opened = self._open.get(session_id)
             if opened is not None:
@@ -227,9 +221,9 @@ class LocalSessions:
             return await self._open_host(folder, session_id, {**self._flags, "mode": None})
 
     async def _open_host(self, folder: Path, session_id: str | None, flags: dict[str, object]) -> SessionHost:
-        """Open a session; another one that this process has open in the folder, and that rests, is closed.
+        """Open a session, after closing another one that rests in the same folder.
 
-        A project's own settings act only if the user trusts them already: no person is asked about it here.
+        A project's own settings act only if the user trusts them already: the page can't ask about it.
         """
         root = await asyncio.to_thread(folder.resolve)
         for one in [*self._open.values()]:
@@ -243,7 +237,6 @@ class LocalSessions:
         return host
 
     async def _serve(self, host: SessionHost) -> None:
-        """Have a session open until it rests."""
         try:
             await host.until_idle()
         finally:
@@ -251,15 +244,18 @@ class LocalSessions:
             self._open.pop(host.session_id, None)
 
     def _tell(self, _update: SessionUpdate) -> None:
-        """Wake the pages."""
         changed, self.changed = self.changed, asyncio.Event()
         changed.set()
 
     def _status(self, session_id: str, workspace: str, outcome: str | None, last: str) -> str:
-        """Whether it works, waits for the user, is open, or rests."""
         waits = last in ("request_finished", "session_started", "approval_requested")
         if waits and outcome in ("awaiting_approval", "consultation", "not_satisfied"):
             return "asks"
         if holder_of(workspace) != session_id:
             return "rests"
         return "open" if last in ("request_finished", "session_started", "session_titled") else "works"
+
+
+def _worded(objection: str) -> str:
+    """Return an objection in words; another process may have sent a sentence instead of a key."""
+    return text(objection) if objection.startswith("clients.") else objection
