@@ -34,7 +34,7 @@ _BUFFER_BYTES = 50 * 1024 * 1024
 async def serve(flags: Mapping[str, object], *, trust: bool) -> None:
     """Speak with the editor until it closes the connection."""
     open_log_file()
-    # Standard output is the protocol's alone: whatever else is printed, by whomever, goes to standard error.
+    # Standard output is for the protocol alone: all other output goes to standard error.
     protocol = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     printed, sys.stdout = sys.stdout, protocol
@@ -48,25 +48,25 @@ async def serve(flags: Mapping[str, object], *, trust: bool) -> None:
 
 
 class EditorAgent:
-    """Answers an editor's requests, by the names the protocol's package has for them."""
+    """Answers an editor's requests; the protocol's package calls the methods by their names."""
 
     def __init__(self, flags: Mapping[str, object], *, trust: bool) -> None:
         self._flags = flags
         self._trust = trust
 
     def on_connect(self, conn: acp.Client) -> None:
-        """The editor, to talk to."""
+        """Keep the connection to the editor."""
         self._editor = conn
         self._sessions = EditorSessions(conn, self._flags, trust=self._trust)
 
     async def aclose(self) -> None:
-        """Close what is open."""
+        """Close all sessions."""
         await self._sessions.aclose()
 
     async def initialize(
         self, protocol_version: int, client_capabilities: schema.ClientCapabilities | None = None, **_: object
     ) -> schema.InitializeResponse:
-        """Say what can be done here, and learn what the editor can do."""
+        """Exchange capabilities with the editor."""
         files = client_capabilities.fs if client_capabilities else None
         self._sessions.reads = bool(files and files.read_text_file)
         speaks_mcp = find_spec("mcp") is not None
@@ -93,7 +93,7 @@ class EditorAgent:
     async def new_session(
         self, cwd: str, mcp_servers: EditorServers | None = None, **_: object
     ) -> schema.NewSessionResponse:
-        """A new session in a folder."""
+        """Open a new session in a folder."""
         with _told():
             opened = await self._sessions.open(Path(cwd), None, mcp_servers)
         return schema.NewSessionResponse(session_id=opened.session.id, modes=_modes(opened))
@@ -101,7 +101,7 @@ class EditorAgent:
     async def load_session(
         self, cwd: str, session_id: str, mcp_servers: EditorServers | None = None, **_: object
     ) -> schema.LoadSessionResponse:
-        """An earlier session, with all that was said and done in it."""
+        """Open an earlier session, and send all of it."""
         with _told():
             opened = await self._sessions.opened(session_id, Path(cwd), mcp_servers)
         for update in opened.tell.replay(opened.session.events()):
@@ -113,7 +113,7 @@ class EditorAgent:
     async def resume_session(
         self, session_id: str, cwd: str, mcp_servers: EditorServers | None = None, **_: object
     ) -> schema.ResumeSessionResponse:
-        """An earlier session, of which the editor knows all."""
+        """Open an earlier session that the editor already shows."""
         with _told():
             opened = await self._sessions.opened(session_id, Path(cwd), mcp_servers)
         return schema.ResumeSessionResponse(modes=_modes(opened))
@@ -121,14 +121,14 @@ class EditorAgent:
     async def fork_session(
         self, session_id: str, cwd: str, mcp_servers: EditorServers | None = None, **_: object
     ) -> schema.ForkSessionResponse:
-        """A new session that begins as this one is (L8)."""
+        """Open a new session that begins like this one (L8)."""
         with _told():
             opened = await self._sessions.opened(session_id, Path(cwd))
             new = await self._sessions.open(Path(cwd), opened.session.fork(), mcp_servers)
         return schema.ForkSessionResponse(session_id=new.session.id, modes=_modes(new))
 
     async def list_sessions(self, cwd: str | None = None, **_: object) -> schema.ListSessionsResponse:
-        """The sessions there are, the one used last first."""
+        """List the sessions, the last used one first."""
         with _told():
             found = earlier_sessions(cwd)
         return schema.ListSessionsResponse(
@@ -141,11 +141,11 @@ class EditorAgent:
         )
 
     async def close_session(self, session_id: str, **_: object) -> None:
-        """Stop what runs in a session, and give its folder free."""
+        """Stop the work of a session and close it."""
         await self._sessions.put_aside(session_id)
 
     async def set_session_mode(self, session_id: str, mode_id: str, **_: object) -> None:
-        """Ask more, or less, from now on."""
+        """Change the mode."""
         with _told():
             opened = await self._sessions.opened(session_id)
             mode: Mode | None = next((mode for mode in MODES if mode == mode_id), None)
@@ -154,14 +154,14 @@ class EditorAgent:
             opened.session.set_mode(mode)
 
     async def cancel(self, session_id: str, **_: object) -> None:
-        """Stop the request that runs."""
+        """Stop the running request."""
         opened = self._sessions.get(session_id)
         if opened is not None:
             opened.cancelled.set()
             opened.session.cancel()
 
     async def prompt(self, session_id: str, prompt: Iterable[Any], **_: object) -> schema.PromptResponse:
-        """Work on a message until it is done or needs the user again."""
+        """Work on a message to its end or to the next question."""
         said = _words(prompt)
         with _told():
             opened = await self._sessions.opened(session_id)
@@ -185,7 +185,7 @@ class EditorAgent:
         return schema.PromptResponse(stop_reason="cancelled" if stopped else "end_turn")
 
     async def _follow(self, opened: EditorSession, work: Work) -> str | None:
-        """Tell the editor what happens, and let it ask what is asked."""
+        """Send the editor all updates, and let it ask the questions."""
         session = opened.session
         async for update in work:
             for told in opened.tell(update):
@@ -203,23 +203,19 @@ class EditorAgent:
         return work.outcome
 
     async def _ask(self, opened: EditorSession, question: Question) -> Answer | None:
-        """The user's answer; None if it was given elsewhere or cancelled, or the editor can't ask."""
+        """Return the user's answer; None if it was given elsewhere or cancelled, or the editor can't ask."""
         session_id = opened.session.id
         asked = await permission_of(opened.session, question)
-        asking = asyncio.ensure_future(
-            self._editor.request_permission(
-                session_id=session_id, tool_call=asked.call, options=asked.options
-            )
+        request = self._editor.request_permission(
+            session_id=session_id, tool_call=asked.call, options=asked.options
         )
-        cancelled = asyncio.ensure_future(opened.cancelled.wait())
-        elsewhere = asyncio.ensure_future(
-            opened.session.app.session.wait_until(
-                lambda state: (state.approval or state.consultation) != question
-            )
+        answered = opened.session.app.session.wait_until(
+            lambda state: (state.approval or state.consultation) != question
         )
-        others = (cancelled, elsewhere)
+        parts = request, opened.cancelled.wait(), answered
+        asking, cancelled, elsewhere = (asyncio.ensure_future(one) for one in parts)
         try:
-            await asyncio.wait({asking, *others}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({asking, cancelled, elsewhere}, return_when=asyncio.FIRST_COMPLETED)
             if elsewhere.done() or not asking.done():
                 return None
             outcome = asking.result().outcome
@@ -227,7 +223,7 @@ class EditorAgent:
             await self._say(session_id, question_text(question))
             return None
         finally:
-            for waiting in (asking, *others):
+            for waiting in (asking, cancelled, elsewhere):
                 waiting.cancel()
         if isinstance(outcome, schema.AllowedOutcome):
             return asked.answers.get(outcome.option_id)
@@ -240,7 +236,7 @@ class EditorAgent:
 
 @contextmanager
 def _told() -> Generator[None]:
-    """What the user can mend is an error with a sentence."""
+    """Turn a UserError into an error of the protocol."""
     try:
         yield
     except UserError as error:
@@ -254,7 +250,7 @@ def _modes(opened: EditorSession) -> schema.SessionModeState:
 
 
 def _begin(session: OpenSession, said: str) -> Work:
-    """Work on what was said: a clear answer to the open question, or a message."""
+    """Begin to work on a clear answer to the open question, or on a message."""
     asked = session.question
     if asked is not None and (asked == session.state.consultation or read_answer(said) is not None):
         session.answer(asked, said)
@@ -263,7 +259,7 @@ def _begin(session: OpenSession, said: str) -> Work:
 
 
 def _words(prompt: Iterable[Any]) -> str:
-    """A message as text: what was written, files by their names, pieces of them as they were given."""
+    """Return a message as text, with the names of files and the given parts of them."""
     parts: list[str] = []
     for block in prompt:
         match block:

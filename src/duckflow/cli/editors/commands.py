@@ -1,4 +1,4 @@
-"""The slash commands of the conversation, for an editor: which there are, and what one says."""
+"""The slash commands of the conversation, for an editor."""
 
 from acp import schema
 
@@ -12,11 +12,11 @@ from duckflow.ui.output.writer import Writer
 from duckflow.ui.screen import Screen
 
 LEFT_OUT = ("help", "fork", "expand", "new", "resume", "quit")
-"""Commands that an editor has its own way for."""
+"""Commands that editors have themselves."""
 
 
 def available_commands(client: SessionClient) -> list[schema.AvailableCommand]:
-    """Ours, the user's own, and prompts of MCP servers."""
+    """Return Duckflow's commands, the user's own, and the prompts of MCP servers."""
     listed = [(one.name, text(f"commands.{one.name}"), one.takes) for one in COMMANDS.values()]
     listed = [one for one in listed if one[0] not in LEFT_OUT]
     own = own_commands(client.extensions, client.servers())
@@ -34,7 +34,7 @@ def available_commands(client: SessionClient) -> list[schema.AvailableCommand]:
 
 
 async def run_command(client: SessionClient, typed: TypedCommand) -> str:
-    """Run a command; the result is what it says."""
+    """Run a command and return its output."""
     lines: list[str] = []
     writer = Writer(lines.extend)
     await dispatch_in_turn(CommandContext(client, writer, Screen(writer), _stay), typed)

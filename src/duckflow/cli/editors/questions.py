@@ -1,4 +1,4 @@
-"""Questions as an editor asks them: permissions with the five points, or with choices (G1, I6)."""
+"""Questions for editors: permissions with the five points, or with choices (G1, I6)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ from duckflow.ui.views.export import fenced
 
 
 class PermissionQuestion(NamedTuple):
-    """What an editor shows, and what each of its buttons answers."""
+    """A question as an editor shows it, and the answer of each button."""
 
     call: schema.ToolCallUpdate
     options: list[schema.PermissionOption]
@@ -27,14 +27,14 @@ class PermissionQuestion(NamedTuple):
 
 
 async def permission_of(session: OpenSession, question: Question) -> PermissionQuestion:
-    """The question for an editor."""
+    """Return the question for an editor."""
     if isinstance(question, Consultation):
         return _consultation(question)
     return _approval(question, session.app.workspace.root, await _difference(session, question))
 
 
 def question_text(question: Question) -> str:
-    """The question in words, for an editor that can't ask it."""
+    """Return the question in words, for an editor that can't ask it."""
     if isinstance(question, Consultation):
         return consultation_text(question)
     shown = visible(question.difference)
@@ -85,20 +85,17 @@ def _consultation(asked: Consultation) -> PermissionQuestion:
 
 
 def _points(approval: Approval) -> str:
-    """Intent, rationale, impact and alternatives; the fifth point is the difference."""
+    """Return intent, rationale, impact and alternatives; the fifth point is the difference."""
     view = approval_view(approval)
     lines = [" · ".join(view.facts), text("approval.intent", intent=view.intent) if view.intent else ""]
     return "\n".join(line for line in (*lines, *(line for line, _ in point_lines(view))) if line)
 
 
 async def _difference(session: OpenSession, approval: Approval) -> list[schema.FileEditToolCallContent]:
-    """The change as the editor's own view of differences has it; empty where that would hide something."""
+    """Return the change for the editor's own view of differences; empty if that would hide a part of it."""
     path = approval.action.args.get("path")
-    if (
-        not isinstance(path, str)
-        or not approval.editable
-        or visible(approval.difference) != approval.difference
-    ):
+    hidden = visible(approval.difference) != approval.difference
+    if not isinstance(path, str) or not approval.editable or hidden:
         return []
     workspace = session.app.workspace
     new = await session.app.chat.proposal()

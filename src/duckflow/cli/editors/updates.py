@@ -1,4 +1,4 @@
-"""From what happens in a session to what an editor is told of it."""
+"""Translates a session's events to updates for an editor."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -34,7 +34,7 @@ _KINDS: Mapping[str, schema.ToolKind] = {
     "task_tool": "think",
     "web": "fetch",
 }
-"""By operation, or by its family."""
+"""Kinds by operation, or by the first part of its name."""
 _STATUS: Mapping[WorkStatus, schema.PlanEntryStatus] = {
     "pending": "pending",
     "in_progress": "in_progress",
@@ -43,14 +43,14 @@ _STATUS: Mapping[WorkStatus, schema.PlanEntryStatus] = {
 }
 _MOST_FILES = 20
 _OUTPUT = 8_000
-"""Characters of a running command's output that are shown; its result follows."""
+"""Maximum characters shown of the output of a running command."""
 
 SessionUpdates = Iterator[Any]
 Contents = list[Any]
 
 
 class SessionTranslator:
-    """Tells one session's story to an editor: messages, thoughts, tool calls, plan, mode and title."""
+    """Translates one session's messages, thoughts, tool calls, plan, mode and title."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -58,12 +58,12 @@ class SessionTranslator:
         self._describe = Describer()
         self._streamed = ""
         self._calls: dict[str, str] = {}
-        """The editor's name for actions that run."""
+        """The editor's names of running actions."""
         self._asked: Approval | None = None
         self._output = ""
 
     def __call__(self, update: Update) -> SessionUpdates:
-        """What to send for an update, if anything."""
+        """Return what to send for an update."""
         match update:
             case ReplyPiece():
                 self._streamed += update.text
@@ -81,7 +81,7 @@ class SessionTranslator:
                 yield from self._event(update.event)
 
     def replay(self, story: Iterable[StoredEvent]) -> SessionUpdates:
-        """All that was said and done, for an editor that opens the session again."""
+        """Return the whole session, for an editor that opens it again."""
         for recorded in story:
             if isinstance(recorded.event, events.UserMessage):
                 yield helpers.update_user_message_text(recorded.event.text)
@@ -105,7 +105,7 @@ class SessionTranslator:
             case events.ApprovalRequested():
                 self._asked = event.approval
             case events.ApprovalAnswered() | events.ConsultationRequested() | events.UserMessage():
-                pass  # the editor's own doing, or asked about as a question
+                pass  # from the editor itself, or asked as a question
             case events.PlanChanged() | events.TaskListStarted() | events.TaskFinished():
                 yield helpers.update_plan(self._entries(event))
             case events.ModeChanged():
@@ -120,29 +120,29 @@ class SessionTranslator:
                 pass
 
     def _start(self, event: events.ActionStarted) -> schema.ToolCallStart:
-        """The call, under the name it was asked about if it was."""
+        """Return the call, with the id of the question about it if there was one."""
         asked, self._asked, self._output = self._asked, None, ""
-        known = asked is not None and asked.action.operation == event.action.operation
+        action = event.action
+        known = asked is not None and asked.action.operation == action.operation
         call = asked.approval_id if asked is not None and known else event.action_id
         self._calls[event.action_id] = call
         return helpers.start_tool_call(
             call,
-            named_action(event.action.operation, event.action.args),
-            kind=kind_of(event.action.operation),
+            named_action(action.operation, action.args),
+            kind=kind_of(action.operation),
             status="in_progress",
-            locations=locations_of(event.action, self._root),
-            raw_input=event.action.args,
+            locations=locations_of(action, self._root),
+            raw_input=action.args,
         )
 
     def _finish(self, event: events.ActionFinished) -> schema.ToolCallProgress:
         refused = self._asked.approval_id if self._asked is not None else event.evidence_id
         call = self._calls.pop(event.action_id, refused)
         failed = event.outcome != "ok" or event.exit_code not in (None, 0)
-        shown = [
-            differs
-            for one in event.changes[:_MOST_FILES]
-            if (differs := self._difference(one.path, one.before, one.after))
-        ]
+        differences = (
+            self._difference(one.path, one.before, one.after) for one in event.changes[:_MOST_FILES]
+        )
+        shown = [one for one in differences if one]
         told = [] if shown else [helpers.tool_content(helpers.text_block(visible(event.text)))]
         return helpers.update_tool_call(
             call, status="failed" if failed else "completed", content=[*told, *shown], raw_output=event.text
@@ -157,7 +157,7 @@ class SessionTranslator:
     def _difference(
         self, path: str, before: str | None, after: str | None
     ) -> schema.FileEditToolCallContent | None:
-        """What became of a file; None if that is no text, or not known any more."""
+        """Return the change of a file; None if it is no text, or is not kept any more."""
         old, new = self._content(path, before), self._content(path, after)
         if (old is None and before is not None) or (new is None and after is not None):
             return None
@@ -177,15 +177,12 @@ class SessionTranslator:
     def _entries(
         self, event: events.PlanChanged | events.TaskListStarted | events.TaskFinished
     ) -> list[schema.PlanEntry]:
+        parts: list[tuple[str, WorkStatus]] = []
         if isinstance(event, events.PlanChanged):
             steps = () if event.change == "deleted" else event.plan.steps
-            parts: list[tuple[str, WorkStatus]] = [(step.name, step.status) for step in steps]
-        else:
-            listed = self._app.session.state.task_list
-            parts = [
-                (named_action(task.operation, task.args), task.status)
-                for task in (listed.tasks if listed else ())
-            ]
+            parts = [(step.name, step.status) for step in steps]
+        elif listed := self._app.session.state.task_list:
+            parts = [(named_action(task.operation, task.args), task.status) for task in listed.tasks]
         return [
             helpers.plan_entry(
                 on_one_line(name) + (" ✗" if status == "failed" else ""), status=_STATUS[status]
@@ -195,12 +192,12 @@ class SessionTranslator:
 
 
 def kind_of(operation: str) -> schema.ToolKind:
-    """What kind of thing an operation is, for the editor's picture of it."""
+    """Return the kind of an operation, which decides its symbol in the editor."""
     return _KINDS.get(operation) or _KINDS.get(operation.partition(".")[0], "other")
 
 
 def locations_of(action: Action, root: Path) -> list[schema.ToolCallLocation]:
-    """Where in the files an action is at work."""
+    """Return the place in a file that an action works on."""
     path, line = action.args.get("path"), action.args.get("start")
     if not isinstance(path, str):
         return []

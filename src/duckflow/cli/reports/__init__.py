@@ -1,1 +1,1 @@
-"""What the commands print or do, imported only when they run."""
+"""The work and the output of commands, imported only when they run."""

@@ -1,4 +1,4 @@
-"""What the `duckflow audit` commands print. Entries are read and printed one by one."""
+"""Output of the `duckflow audit` commands. Entries are read and printed one by one."""
 
 import json as jsons
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,6 @@ from typing import Any
 from duckflow.app.places import open_log
 from duckflow.domain.errors import UserError
 from duckflow.i18n.catalogue import text
-from duckflow.store.audit.entries import AuditEntry
 from duckflow.store.audit.log import read_entries
 from duckflow.store.audit.stats import COLUMNS, count_entries
 from duckflow.store.audit.verification import check_audit
@@ -19,7 +18,7 @@ from duckflow.ui.views.tables import aligned
 
 
 def print_entries(session: str | None, *, json: bool) -> None:
-    """The entries, all of them or those of a session, by the beginning of its id."""
+    """Print all entries, or those of sessions whose id begins with this text."""
     with closing(open_log()) as log:
         for content in _contents(log.database):
             if session is None or str(content.get("session", "")).startswith(session):
@@ -27,7 +26,7 @@ def print_entries(session: str | None, *, json: bool) -> None:
 
 
 def print_check(*, json: bool) -> int:
-    """Say whether the log is whole; the exit code."""
+    """Print whether the log is intact; return the exit code."""
     with closing(open_log()) as log:
         checked = check_audit(log.database)
     finding = checked.finding
@@ -42,7 +41,7 @@ def print_check(*, json: bool) -> int:
 
 
 def print_export() -> None:
-    """Every entry as it was hashed, with its hash."""
+    """Print every entry as it was hashed, with its hash."""
     with closing(open_log()) as log:
         for entry in read_entries(log.database):
             hashed = f'{{"entry":{entry.body},"hash":{jsons.dumps(entry.hash)}}}'  # the very text
@@ -50,7 +49,7 @@ def print_export() -> None:
 
 
 def print_stats(*, json: bool) -> None:
-    """What was asked, approved and refused, and how actions ended, by operation and by risk."""
+    """Print counts of questions, answers and outcomes, by operation and by risk."""
     with closing(open_log()) as log:
         stats = count_entries(_contents(log.database))
     tables = {"operation": stats.operations, "risk": stats.risks}
@@ -68,16 +67,12 @@ def print_stats(*, json: bool) -> None:
 
 
 def _contents(database: Database) -> Iterator[Mapping[str, Any]]:
+    """Read all entries; of a damaged one, only its number. `verify` reports it."""
     for entry in read_entries(database):
-        yield _content(entry)
-
-
-def _content(entry: AuditEntry) -> Mapping[str, Any]:
-    """What an entry says; of one that was spoilt, only its number. `verify` says more."""
-    try:
-        return dict(jsons.loads(entry.body))
-    except (ValueError, TypeError):
-        return {"n": entry.number, "kind": "?"}
+        try:
+            yield dict(jsons.loads(entry.body))
+        except (ValueError, TypeError):
+            yield {"n": entry.number, "kind": "?"}
 
 
 def _line(content: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What `duckflow mcp` shows: the servers that are set, and one that is tried."""
+"""The work of `duckflow mcp`: lists servers, and tries and removes one."""
 
 import asyncio
 import os
@@ -17,13 +17,13 @@ from duckflow.tools.mcp.servers import McpServers, report_of
 
 
 def listed(folder: Path, *, trust: bool) -> list[ServerReport]:
-    """All servers, as they are written down."""
+    """Return all configured servers."""
     servers = load_as_trusted(folder, trust=trust).settings.mcp.servers
     return [report_of(name, server) for name, server in servers.items()]
 
 
 def tried(name: str, folder: Path, *, trust: bool) -> ServerReport:
-    """A server that was connected to, or not."""
+    """Connect to a server and report the result."""
     settings = load_as_trusted(folder, trust=trust).settings
     if name not in settings.mcp.servers:
         raise UsageError("mcp.no_such", name=name)
@@ -43,7 +43,7 @@ async def _try(name: str, server: McpServer, opener: ServerOpener) -> ServerRepo
 
 
 def forget(name: str) -> Path:
-    """Remove a server and its pins; the file it stood in."""
+    """Remove a server and its pins; return the changed file."""
     remove_server(user_file(), name)
     forget_pins(name)
     return user_file()

@@ -1,4 +1,4 @@
-"""Installing a model with a bar that moves, or with a line now and then if nobody watches."""
+"""Installs a model with a progress bar, or with lines if the output is no terminal."""
 
 import asyncio
 import os
@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, DownloadColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
 from duckflow.app.models import choose
 from duckflow.config.loading import load
@@ -20,11 +20,11 @@ from duckflow.llm.weights.place import Progress as Report
 from duckflow.ui.output.escaping import echo
 
 _STEP = 0.1
-"""Without a terminal, a line for each such part."""
+"""Part of a download after which a line is printed."""
 
 
 def is_needed() -> bool:
-    """Whether the embedded model would be used, has no file yet, and the user has set none."""
+    """True if the embedded model would be used, but is not installed, and no file is configured."""
     settings = load(Path()).settings
     embedded = settings.llm.embedded
     if embedded.path is not None or find(embedded.model) is not None:
@@ -33,12 +33,12 @@ def is_needed() -> bool:
 
 
 def install_shown(name: str, source: Path | None) -> None:
-    """Install a model and show how far it is."""
+    """Install a model and show the progress."""
     bar = sys.stderr.isatty()
     try:
-        (_bar if bar else _lines)(name, source)
+        (_install_with_bar if bar else _install_with_lines)(name, source)
         if find_spec("xllamacpp") is not None:
-            with suppress(ProviderError):  # the first message meets the same error, and tells it
+            with suppress(ProviderError):  # the first message meets the same error, and reports it
                 asyncio.run(_read_beginning(name, bar=bar))
     except KeyboardInterrupt:
         echo(text("model.interrupted", name=name), sys.stderr)
@@ -47,16 +47,16 @@ def install_shown(name: str, source: Path | None) -> None:
 
 
 async def _read_beginning(name: str, *, bar: bool) -> None:
-    """Let the model read what all prompts begin with, so that no first answer has to wait for it."""
+    """Let the model read the common beginning of all prompts, so that the first answer comes sooner."""
     from duckflow.dialects.compact_prompt import compact_system  # noqa: PLC0415 - as above
     from duckflow.llm.local.embedded import open_embedded  # noqa: PLC0415 - only once there are weights
 
     options = replace(load(Path()).settings.llm.embedded, model=name, path=None)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not bar) as shown:
-        if not bar:
-            sys.stderr.write(text("model.reading", name=name) + "\n")
-        task = shown.add_task(text("model.reading", name=name), total=1.0)
+    reading = text("model.reading", name=name)
+    if not bar:
+        sys.stderr.write(f"{reading}\n")
+    with _progress(disable=not bar) as shown:
+        task = shown.add_task(reading, total=1.0)
         model = await open_embedded(None, options)
         try:
             await model.read_beginning(compact_system(""), lambda share: shown.update(task, completed=share))
@@ -64,21 +64,24 @@ async def _read_beginning(name: str, *, bar: bool) -> None:
             await model.aclose()
 
 
-def _bar(name: str, source: Path | None) -> Path:
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+def _progress(*columns: ProgressColumn, disable: bool = False) -> Progress:
+    shown = (TextColumn("{task.description}"), BarColumn(), *columns, TimeRemainingColumn())
+    return Progress(*shown, console=Console(stderr=True), transient=True, disable=disable)
+
+
+def _install_with_bar(name: str, source: Path | None) -> None:
+    with _progress(DownloadColumn()) as bar:
         task = bar.add_task(text("model.fetching", name=name), total=None)
 
         def report(done: Report) -> None:
             key = "model.checking" if done.source == "check" else "model.fetching"
-            bar.update(
-                task, description=text(key, name=name), completed=done.done_bytes, total=done.total_bytes
-            )
+            description = text(key, name=name)
+            bar.update(task, description=description, completed=done.done_bytes, total=done.total_bytes)
 
-        return install(name, source, report)
+        install(name, source, report)
 
 
-def _lines(name: str, source: Path | None) -> Path:
+def _install_with_lines(name: str, source: Path | None) -> None:
     shown = -1.0
 
     def report(done: Report) -> None:
@@ -86,8 +89,7 @@ def _lines(name: str, source: Path | None) -> Path:
         share = done.done_bytes / max(done.total_bytes, 1)
         if done.source != "check" and share >= shown + _STEP:
             shown = share
-            percent = round(100 * share)
-            echo(text("model.percent", name=name, percent=percent), sys.stderr)
+            echo(text("model.percent", name=name, percent=round(100 * share)), sys.stderr)
             sys.stderr.flush()
 
-    return install(name, source, report)
+    install(name, source, report)

@@ -1,4 +1,4 @@
-"""What `duckflow prompt show` does: put a prompt together as a session would, and print it with its size."""
+"""Assembles a prompt as a session would, and prints it with its size (`duckflow prompt show`)."""
 
 import asyncio
 import json as jsons
@@ -14,7 +14,7 @@ from duckflow.app.models import choose
 from duckflow.app.opening import Opening
 from duckflow.config.loading import LoadedSettings
 from duckflow.domain.events import StoredEvent
-from duckflow.domain.model import ChatMessage, Role
+from duckflow.domain.model import ChatMessage
 from duckflow.domain.reduce.apply import apply
 from duckflow.i18n.catalogue import text
 from duckflow.llm.local.relay import write_out
@@ -40,24 +40,18 @@ async def _assemble(opening: Opening) -> RenderedPrompt:
     app = build(opening, await choose(opening.loaded.settings, os.environ), os.environ)
     try:
         state = app.session.state
-        # As it would be once the session is open; nothing is stored.
+        # The state of an open session; nothing is stored.
         opened = apply(state, StoredEvent(seq=state.seq + 1, at=datetime.now(UTC), event=app.started))
-        # A prompt is redacted on its way to the model; what is printed here takes another way.
+        # Prompts are redacted only where they are sent to the model, which this one is not.
         return app.session.redactor.clean_all(await app.model.preview(opened))
     finally:
         await app.aclose()
 
 
 def _turns(messages: tuple[ChatMessage, ...]) -> tuple[ChatMessage, ...]:
-    """One message a turn, as most wires have it."""
-    return tuple(
-        ChatMessage(role=role, text="\n\n".join(message.text for message in turn))
-        for role, turn in groupby(messages, key=_role)
-    )
-
-
-def _role(message: ChatMessage) -> Role:
-    return message.role
+    """Join messages of the same role, as most wire formats do."""
+    by_role = groupby(messages, key=lambda message: message.role)
+    return tuple(ChatMessage(role=role, text="\n\n".join(one.text for one in turn)) for role, turn in by_role)
 
 
 def _as_json(turns: tuple[ChatMessage, ...], prompt: RenderedPrompt) -> str:

@@ -1,4 +1,4 @@
-"""What `duckflow sessions rewind` does: open a session without its model, go back, and say how (L8)."""
+"""Rewinds a session without its model (`duckflow sessions rewind`, L8)."""
 
 import os
 from contextlib import closing
@@ -17,7 +17,7 @@ from duckflow.ui.views.undo import undo_text
 
 
 async def rewind_session(found: SessionSummary, before: int, *, files: bool, conversation: bool) -> str:
-    """Go back to before a message; what to tell the user."""
+    """Return to the point before a message; the result is the text for the user."""
     folder = Path(found.workspace)
     with closing(open_log()) as log:
         model = Session.load(log, found.id).state.model

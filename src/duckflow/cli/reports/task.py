@@ -1,4 +1,4 @@
-"""What `duckflow run` does: open a session, work until it ends or asks, and say how with an exit code."""
+"""The work of `duckflow run`: opens a session, works until it ends or asks, and returns an exit code."""
 
 import asyncio
 import gc
@@ -18,7 +18,7 @@ from duckflow.ui.output.escaping import echo
 
 
 def run_with(told: RunFlags) -> int:
-    """Do what the command line says; the exit code."""
+    """Do the task of the command line; return the exit code."""
     if told.answer is not None and not told.resume:
         raise UsageError("run.answer_without_resume")
     if not told.resume and not (told.task or "").strip():
@@ -37,10 +37,10 @@ async def _work(told: RunFlags, folder: Path, loaded: LoadedSettings) -> int:
     session = OpenSession(folder, resume=told.resume, mode=told.mode, verify=told.verify, settings=loaded)
     session.listen(print_json if told.json else PlainText(_said_again(told)))
     async with session:
-        gc.freeze()  # what is there now stays to the end: no collection has to look at it
+        gc.freeze()  # the objects of the start live to the end: no collection has to look at them
         work = _begin(session, told)
         loop = asyncio.get_running_loop()
-        # Ctrl-C and a polite kill end it in order, with everything kept.
+        # Ctrl-C and SIGTERM end the work in order.
         for wish in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(wish, session.cancel)
         return EXIT_CODES[await work]
@@ -58,7 +58,7 @@ def _begin(session: OpenSession, told: RunFlags) -> Work:
 
 
 def _said_again(told: RunFlags) -> tuple[str, ...]:
-    """What a command that goes on from here must say again, because the session does not keep it."""
+    """Return the flags that the next command must repeat, because the session does not keep them."""
     again = {"--model": told.model, "--max-loops": told.max_loops, "--max-cost": told.max_cost}
     flags = [word for flag, value in again.items() if value is not None for word in (flag, str(value))]
     return (*flags, *(["--trust"] if told.trust else []))
