@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from duckflow.app.build import build
+from duckflow.app.app import App
 from duckflow.app.opening import Opening
 from duckflow.config.loading import LoadedSettings
 from duckflow.config.settings import Settings
@@ -40,7 +40,7 @@ async def measure(folder: Path) -> float:
     script.write_text("".join(json.dumps(line) + "\n" for line in SCRIPT))
     settings = Settings.model_validate({"mode": "edits", "llm": {"model": f"scripted:{script}"}})
     choice = ModelChoice(name=f"scripted:{script}", reason_key="llm.chosen_by_setting")
-    app = build(Opening(LoadedSettings(settings=settings, sources={}), folder), choice, {})
+    app = App(Opening(LoadedSettings(settings=settings, sources={}), folder), choice, {})
     app.begin()
     try:
         await app.chat.say("write twenty files")

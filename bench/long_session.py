@@ -20,7 +20,7 @@ import tracemalloc
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from duckflow.app.build import build
+from duckflow.app.app import App
 from duckflow.app.opening import Opening
 from duckflow.config.loading import LoadedSettings
 from duckflow.config.settings import Settings
@@ -70,7 +70,7 @@ class LongSession:
         os.environ["DUCKFLOW_STATE_DIR"] = str(place / "state")
         settings = Settings.model_validate({"mode": "edits", "llm": {"model": "scripted:none"}})
         choice = ModelChoice(name="scripted:none", reason_key="llm.chosen_by_setting")
-        self._app = build(Opening(LoadedSettings(settings=settings, sources={}), place / "work"), choice, {})
+        self._app = App(Opening(LoadedSettings(settings=settings, sources={}), place / "work"), choice, {})
         model = Memory()
 
         async def opened(_name: str) -> Memory:

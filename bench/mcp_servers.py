@@ -19,7 +19,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from duckflow.app.build import build
+from duckflow.app.app import App
 from duckflow.app.opening import Opening
 from duckflow.config.loading import LoadedSettings
 from duckflow.config.settings import Settings
@@ -100,7 +100,7 @@ async def converse(folder: Path, workspace: Path, address: str) -> None:
     name = f"scripted:{script}"
     settings = Settings.model_validate({"llm": {"model": name}, "mcp": {"servers": servers(folder)}})
     choice = ModelChoice(name=name, reason_key="llm.chosen_by_setting")
-    app = build(Opening(LoadedSettings(settings=settings, sources={}), workspace), choice, os.environ)
+    app = App(Opening(LoadedSettings(settings=settings, sources={}), workspace), choice, os.environ)
     begun = time.monotonic()
 
     def show(what: object) -> None:

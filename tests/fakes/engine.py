@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from duckflow.app.app import App
-from duckflow.app.build import build
 from duckflow.app.opening import Opening
 from duckflow.config.loading import LoadedSettings
 from duckflow.config.settings import LlmSettings, Settings
@@ -104,7 +103,7 @@ async def engine(folder: Path, *answers: str | dict[str, Any], mode: str = "edit
     choice = ModelChoice(name=name, reason_key="llm.chosen_by_setting")
     loaded = LoadedSettings(settings=settings, sources={}, project=options.pop("project", None) or {})
     session, attended = options.pop("session", None), options.pop("attended", False)
-    app = build(Opening(loaded, folder, session, attended=attended), choice, env)
+    app = App(Opening(loaded, folder, session, attended=attended), choice, env)
     watched = Watched(app)
     app.session.subscribe(watched)
     try:

@@ -65,7 +65,7 @@ async def abandon(fleet: Fleet, one: FleetWorker) -> None:
         with fleet.runs.database.begin() as connection:
             connection.execute(sa.update(runs).where(runs.c.id == live.run.id).values(updated=0))
         if hasattr(live, "_host"):
-            live._host.app.lock.release()
+            live._host.app._lock.release()
             live._host.app.log._run = live.run
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError, AssertionError):

@@ -114,7 +114,7 @@ async def test_G8_an_undo_covers_what_a_command_did_and_names_the_command(folder
         command = Action(operation="shell.run", args={"command": "make   all"})
         session.record(ActionStarted(action_id="a1", action=command, effect="execute"))
         access = Access(app.workspace, app.kept, ChangeOwner(duck.state.session_id, "", "a1"))
-        async with app.dispatcher._snapshots.around(access):
+        async with app.dispatcher._runner._snapshots.around(access):
             (folder / "a.txt").write_text("built\n")
             (folder / "out.txt").write_text("built\n")
         session.record(

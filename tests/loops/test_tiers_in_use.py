@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from duckflow.app.build import build
+from duckflow.app.app import App
 from duckflow.app.opening import Opening
 from duckflow.config.loading import LoadedSettings
 from duckflow.config.settings import LlmSettings, Settings
@@ -23,7 +23,7 @@ async def deciders(folder: Path, *, by_task: bool) -> list[str]:
     llm = LlmSettings(model=f"scripted:{creative}", fast=f"scripted:{fast}", by_task=by_task, max_retries=0)
     settings = Settings(mode="edits", llm=llm)
     choice = ModelChoice(name=f"scripted:{creative}", reason_key="x")
-    app = build(Opening(LoadedSettings(settings=settings, sources={}), folder), choice, {})
+    app = App(Opening(LoadedSettings(settings=settings, sources={}), folder), choice, {})
     tiers: list[str] = []
 
     def hear(what: object) -> None:

@@ -1,1 +1,1 @@
-"""The parts of a session put together: `build` is the only place that does it."""
+"""The parts of a session, wired together by `App`."""

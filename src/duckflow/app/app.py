@@ -1,77 +1,213 @@
-"""A session that is ready to work: its parts, its beginning and its end."""
+"""App: the only place that wires the parts of a session together."""
 
+import os
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
+from pathlib import Path
 
-from duckflow.app.places import COPIES
-from duckflow.config.places import state_dir
-from duckflow.domain.events import ErrorReported, SessionStarted, VerifySet
+from duckflow.app.extensions import load_extensions
+from duckflow.app.models import choose, open_models, unknown_prices
+from duckflow.app.opening import Opening
+from duckflow.app.places import COPIES, LIVE, LOCKS
+from duckflow.app.resources import SessionResources
+from duckflow.config.files.markdown import COMMANDS_FOLDER, read_commands
+from duckflow.config.places import cache_dir, config_dir, state_dir
+from duckflow.config.settings import Settings
+from duckflow.config.version import __version__
+from duckflow.dialects.drafts import DraftLimits
+from duckflow.domain.errors import UsageError
+from duckflow.domain.events import SessionStarted, VerifySet
 from duckflow.domain.extensions import Extensions
-from duckflow.llm.tiers import Tiers
+from duckflow.domain.work.plan import Plan, PlanStep, Task
+from duckflow.evaluation.project_tests import ProjectTests
+from duckflow.llm.default_model import ModelChoice
+from duckflow.loops.acting.action_log import ActionLog
 from duckflow.loops.acting.dispatcher import Dispatcher
+from duckflow.loops.acting.runner import ActionRunner
 from duckflow.loops.chat import ChatLoop
-from duckflow.loops.hooks.hooks import Hooks
-from duckflow.loops.session import Session
+from duckflow.loops.judging.answers import UserAnswers
+from duckflow.loops.judging.case_evidence import CaseEvidenceCollector
+from duckflow.loops.judging.judging import Judging
+from duckflow.loops.judging.verification import Verification
+from duckflow.loops.pacing import Pacing
+from duckflow.loops.session import Session, Subscriber
 from duckflow.loops.task_loop import TaskLoop
-from duckflow.loops.thinking.advisor import Advisor
-from duckflow.loops.thinking.model import DecisionModel
+from duckflow.loops.thinking.memory import SessionMemory
+from duckflow.loops.thinking.model import DecisionModel, operations_of
+from duckflow.loops.thinking.rules import read_rules
+from duckflow.loops.thinking.small_models import WorkspaceLook
+from duckflow.loops.turn import Turn
+from duckflow.loops.undo.differences import Differences
+from duckflow.loops.undo.earlier_sessions import EarlierChanges
 from duckflow.loops.undo.recovery import Recovery, finish_taking_over
 from duckflow.loops.undo.undo import Undo
+from duckflow.prompts.plans import evidence_of, summary_of
 from duckflow.safety.files.lock import WorkspaceLock
-from duckflow.safety.files.workspace import Workspace
-from duckflow.safety.sandbox.shell import Shell
-from duckflow.store.event_log import SqliteEventLog
-from duckflow.store.kept_files import KeptFiles
+from duckflow.services.plans import draft_plan
+from duckflow.services.task_lists import draft_tasks
+from duckflow.store.live_file import LiveWriter, live_path
+from duckflow.store.memory import Memories
+from duckflow.store.outcome_stats import Outcomes
+from duckflow.tools.background import background_tools
+from duckflow.tools.catalogue import Catalogue
+from duckflow.tools.files.unsaved import with_unsaved
+from duckflow.tools.memory import memory_tools
+from duckflow.tools.plans.plan_tool import PlanTools
+from duckflow.tools.plans.task_lists import TaskTools
+from duckflow.tools.shell import shell_tools
+from duckflow.tools.skills import find_skills, skill_tools
+from duckflow.tools.toolset import file_tools, mcp_servers, page_tools
 
-if TYPE_CHECKING:
-    from duckflow.tools.mcp.servers import McpServers
+TRACES = "traces.jsonl"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class App:
-    """The parts of a session that others use."""
+    """The parts of a session, wired together here and nowhere else; it begins with `begin`."""
 
-    session: Session
-    chat: ChatLoop
-    tasks: TaskLoop
-    dispatcher: Dispatcher
-    advisor: Advisor
-    model: DecisionModel
-    tiers: Tiers
-    log: SqliteEventLog
-    workspace: Workspace
-    kept: KeptFiles
-    undoing: Undo
-    recovery: Recovery
-    lock: WorkspaceLock
-    shell: Shell
-    hooks: Hooks
-    extensions: Extensions
-    mcp: "McpServers | None"
-    """The MCP servers, if any are set."""
-    started: SessionStarted
-    verify: str
-    """The command of the settings that must succeed for a request; empty for none."""
-    problems: tuple[ErrorReported, ...]
-    """Problems that the user is told about first."""
-    closing: AsyncExitStack
-    """Closes all parts, the last one made first."""
+    def __init__(self, opening: Opening, choice: ModelChoice, env: Mapping[str, str]) -> None:
+        settings, project = opening.loaded.settings, opening.loaded.project
+        extensions = load_extensions(settings, opening.folder, project)
+        closing = AsyncExitStack()
+        base = SessionResources(opening, env, extensions, closing)
+        session, workspace = base.session, base.workspace
+        self.session, self.workspace, self.log, self.kept = session, workspace, base.log, base.kept
+        self.shell, self._hooks, self._closing = base.shell, base.hooks, closing
+        plugins = extensions.plugins.together
+        self.tiers, self.advisor = open_models(opening, choice, session, workspace, env, plugins.providers)
+        closing.push_async_callback(self.tiers.aclose)
+        rules = read_rules(workspace, settings.rules.files, settings.rules.max_bytes)
+        look = WorkspaceLook(workspace, base.checks)
+        clean, closed = session.redactor.clean, (state_dir(), config_dir(), cache_dir())
+        self.mcp = mcp_servers(settings, workspace.root, closed, env, clean)
+        files = file_tools(base.ripgrep)
+        files = with_unsaved(files, opening.unsaved) if opening.unsaved else files
+        commands = (*shell_tools(base.shell, session.show), *background_tools(base.shell))
+        background = Catalogue((*files, *commands, *plugins.operations), self.mcp)
+        self.tasks = TaskLoop(session, _dispatcher(base, background), self.advisor)
+
+        async def plan(goal: str) -> Plan:
+            known = summary_of(session.state), evidence_of(session.state)
+            return await self.advisor.ask(draft_plan(goal, *known), session.show)
+
+        async def tasks_of(plan: Plan, step: PlanStep) -> tuple[Task, ...]:
+            known = summary_of(session.state), evidence_of(session.state)
+            return await self.advisor.ask(draft_tasks(plan, step, *known, operations_of(background)))
+
+        plans = PlanTools(session, plan).tools()
+        lists = TaskTools(session, tasks_of, self.tasks, background).tools()
+        home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path's own can raise
+        skills = find_skills(workspace, home) if settings.skills.enabled else ()
+        reading = skill_tools(skills, workspace, home, settings.skills.prompt_tokens)
+        remembering = memory_tools(str(workspace.root), clean) if settings.memory.enabled else ()
+        others = (*plans, *lists, *remembering, *reading, *page_tools(settings, clean))
+        catalogue = Catalogue((*background.fixed, *others), self.mcp)
+        limits = DraftLimits(most=settings.llm.candidates)
+        self.model = model = DecisionModel(
+            session, self.tiers, catalogue, look, rules, self.advisor, limits, base.shell
+        )
+        self.dispatcher = dispatcher = _dispatcher(base, catalogue)
+        steps, hooks, database = base.steps, base.hooks, base.log.database
+        pacing = Pacing(session, settings.duck_pacemaker, model.traits, Outcomes(database).loops_used)
+        verifying = Verification(session, dispatcher, ProjectTests(workspace) if opening.attended else None)
+        collector = CaseEvidenceCollector(session, workspace, Differences(workspace, base.kept), base.checks)
+        judging = Judging(session, self.advisor, verifying, collector, settings.evaluation.max_iterations)
+        turn = Turn(session, model, dispatcher, pacing, judging, verifying, steps, hooks)
+        memory = SessionMemory(session, Memories(database), model.traits, enabled=settings.memory.enabled)
+        answers = UserAnswers(session, dispatcher, self.advisor, steps, pacing)
+        self.chat = ChatLoop(
+            session, turn, answers, steps, pacing, dispatcher, model, look, memory, self.tasks, hooks
+        )
+        live = LiveWriter(live_path(state_dir() / LIVE, session.state.session_id))
+        session.subscribe(live)
+        closing.callback(live.close)
+        if self.mcp is not None:
+            closing.push_async_callback(self.mcp.aclose)
+        for close in (dispatcher.settle_background, self.tasks.aclose, judging.aclose, hooks.aclose):
+            closing.push_async_callback(close)
+        self.undoing = Undo(session, workspace, base.kept, EarlierChanges(base.log, str(workspace.root)))
+        self.extensions = Extensions(
+            hooks=extensions.hooks,
+            plugins=extensions.plugins.facts,
+            skills=skills,
+            commands=read_commands(config_dir() / COMMANDS_FOLDER, project),
+        )
+        self.problems = (*database.notices, *rules.problems, *extensions.plugins.problems)
+        self.started = _started(opening, choice, session)
+        self._verify = settings.evaluation.verify.strip()
+        self._lock = WorkspaceLock(state_dir() / LOCKS, workspace.identity)
 
     def begin(self, *, at_a_pause: bool = False) -> None:
         """Record that the session is open, and recover from a crash, unless it was left `at_a_pause`."""
         session_id = self.session.state.session_id
-        self.lock.take(session_id, str(self.workspace.root))
+        self._lock.take(session_id, str(self.workspace.root))
         self.session.record(self.started, *self.problems)
-        if self.verify.strip() and self.session.state.verify is None:
-            self.session.record(VerifySet(command=self.verify.strip()))
+        if self._verify and self.session.state.verify is None:
+            self.session.record(VerifySet(command=self._verify))
         finish_taking_over(state_dir() / COPIES, self.workspace, self.kept)
-        self.hooks.start(resumed=self.started.resumed)
+        self._hooks.start(resumed=self.started.resumed)
         state = self.session.state
         if not at_a_pause or state.running or state.task_running or state.background_runs:
-            self.tasks.recover(self.recovery.recover(lambda: self.log.load(session_id)))
+            recovery = Recovery(self.session, self.workspace, self.kept)
+            self.tasks.recover(recovery.recover(lambda: self.log.load(session_id)))
 
     async def aclose(self) -> None:
         """Stop everything and release all resources."""
-        await self.closing.aclose()
-        self.lock.release()
+        await self._closing.aclose()
+        self._lock.release()
+
+
+async def open_app(opening: Opening, *listeners: Subscriber) -> App:
+    """Open a session, new or an earlier one, and begin; the listeners see all of it.
+
+    UserError if its folder is in use or, with `model_first`, no model answers.
+    """
+    settings = opening.loaded.settings
+    app = App(opening, await choose(settings, os.environ), os.environ)
+    try:
+        if opening.model_first:
+            await app.model.traits()
+        for listener in (*listeners, *_tracing(settings)):
+            app.session.subscribe(listener)
+        app.begin(at_a_pause=opening.durable.log is not None)
+        app.session.record(*await unknown_prices(app.tiers, settings, os.environ))
+        if opening.verify is not None:
+            app.session.record(VerifySet(command=opening.verify.strip()))
+    except BaseException:
+        await app.aclose()
+        raise
+    return app
+
+
+def _tracing(settings: Settings) -> Sequence[Subscriber]:
+    """Return the writer of traces, if they are turned on."""
+    if not settings.tracing.enabled:
+        return ()
+    if find_spec("opentelemetry.sdk") is None:
+        raise UsageError("tracing.not_installed")
+    from duckflow.ui.tracing import SpanWriter, file_tracer  # noqa: PLC0415 - heavy, and rarely wanted
+
+    return (SpanWriter(file_tracer(state_dir() / TRACES)),)
+
+
+def _dispatcher(base: SessionResources, catalogue: Catalogue) -> Dispatcher:
+    log = ActionLog(base.session, base.workspace, base.kept, catalogue)
+    runner = ActionRunner(base.session, log, base.effects, base.snapshots, base.checks, base.hooks)
+    return Dispatcher(base.session, catalogue, base.gate, base.effects, base.steps, base.hooks, runner)
+
+
+def _started(opening: Opening, choice: ModelChoice, session: Session) -> SessionStarted:
+    settings, state = opening.loaded.settings, session.state
+    resumed = state.seq > 0
+    return SessionStarted(
+        session_id=state.session_id,
+        workspace=os.path.realpath(opening.folder),
+        model=choice.name,
+        model_reason=choice.reason_key,
+        model_values=dict(choice.values),
+        mode=state.mode if resumed and opening.keeps_mode else settings.mode,
+        version=__version__,
+        resumed=resumed,
+        attended=opening.attended,
+        effort=state.effort if state.effort_chosen else settings.llm.effort,
+    )

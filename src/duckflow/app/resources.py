@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack, ExitStack, closing
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from duckflow.app.extensions import LoadedExtensions
 from duckflow.app.opening import Opening
@@ -30,69 +29,44 @@ from duckflow.safety.redaction.redactor import Redactor
 from duckflow.safety.redaction.values import known_secrets
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.store.event_log import SqliteEventLog
-from duckflow.store.kept_files import KeptFiles
 from duckflow.tools.searching.ripgrep import find_ripgrep
 
 
-class SessionResources(NamedTuple):
-    """The log and the folder of a session, and the parts that keep both safe."""
+class SessionResources:
+    """The log and the folder of a session, and the parts that keep both safe; a stack closes them."""
 
-    log: SqliteEventLog
-    kept: KeptFiles
-    workspace: Workspace
-    session: Session
-    steps: Steps
-    ripgrep: Path | None
-    snapshots: Snapshots
-    shell: Shell
-    gate: Gate
-    checks: Checks
-    effects: CommandEffects
-    hooks: Hooks
-
-
-def open_resources(
-    opening: Opening, env: Mapping[str, str], extensions: LoadedExtensions, closing_stack: AsyncExitStack
-) -> SessionResources:
-    """Open the log and the folder, and make the parts that keep both safe; the stack will close them."""
-    settings = opening.loaded.settings
-    closed = (state_dir(), config_dir(), cache_dir())
-    with ExitStack() as opened:
-        log = opened.enter_context(closing(opening.durable.log or open_log()))
-        kept = opened.enter_context(closing(open_kept_files(settings)))
-        refuse_wide_folder(opening.folder, env)
-        workspace = opened.enter_context(closing(Workspace(opening.folder, denied=closed)))
-        session = _open_session(opening, log, workspace, Redactor(known_secrets(env)))
-        closing_stack.enter_context(opened.pop_all())
-    ripgrep = find_ripgrep(workspace.root)
-    limits = SnapshotLimits(files=settings.undo.command_files, size=settings.undo.command_mb * 1_000_000)
-    snapshots = Snapshots(workspace, kept, ripgrep, limits)
-    closing_stack.callback(snapshots.close)
-    open_shell = partial(Shell, settings=settings.shell, closed=closed, env=env, programs=OWN_PROGRAMS)
-    shell = open_shell(workspace.root, copies=state_dir() / COPIES)
-    closing_stack.push_async_callback(shell.aclose)
-    checks = Checks(
-        CheckCopies(workspace, shell, open_shell),
-        settings.checks,
-        lambda name: find_program(name, workspace.root, env),
-        extensions.checkers,
-    )
-    closing_stack.push_async_callback(checks.aclose)
-    hooks = [hook for listed in extensions.hooks for hook in listed.hooks]
-    return SessionResources(
-        log=log,
-        kept=kept,
-        workspace=workspace,
-        session=session,
-        steps=Steps(session, settings.transitions),
-        ripgrep=ripgrep,
-        snapshots=snapshots,
-        shell=shell,
-        gate=Gate(workspace, shell.sandbox, settings.gate, network_open=settings.shell.network),
-        effects=CommandEffects(shell, workspace, settings.gate),
-        checks=checks,
-        hooks=Hooks(session, hooks, _hook_shell(workspace.root, env)),
-    )
+    def __init__(
+        self, opening: Opening, env: Mapping[str, str], extensions: LoadedExtensions, stack: AsyncExitStack
+    ) -> None:
+        settings = opening.loaded.settings
+        closed = (state_dir(), config_dir(), cache_dir())
+        with ExitStack() as opened:
+            self.log = opened.enter_context(closing(opening.durable.log or open_log()))
+            self.kept = opened.enter_context(closing(open_kept_files(settings)))
+            refuse_wide_folder(opening.folder, env)
+            self.workspace = opened.enter_context(closing(Workspace(opening.folder, denied=closed)))
+            self.session = _open_session(opening, self.log, self.workspace, Redactor(known_secrets(env)))
+            stack.enter_context(opened.pop_all())
+        root = self.workspace.root
+        self.ripgrep = find_ripgrep(root)
+        limits = SnapshotLimits(files=settings.undo.command_files, size=settings.undo.command_mb * 1_000_000)
+        self.snapshots = Snapshots(self.workspace, self.kept, self.ripgrep, limits)
+        stack.callback(self.snapshots.close)
+        open_shell = partial(Shell, settings=settings.shell, closed=closed, env=env, programs=OWN_PROGRAMS)
+        self.shell = open_shell(root, copies=state_dir() / COPIES)
+        stack.push_async_callback(self.shell.aclose)
+        self.steps = Steps(self.session, settings.transitions)
+        self.gate = Gate(
+            self.workspace, self.shell.sandbox, settings.gate, network_open=settings.shell.network
+        )
+        self.effects = CommandEffects(self.shell, self.workspace, settings.gate)
+        copies = CheckCopies(self.workspace, self.shell, open_shell)
+        self.checks = Checks(
+            copies, settings.checks, lambda name: find_program(name, root, env), extensions.checkers
+        )
+        stack.push_async_callback(self.checks.aclose)
+        hooks = [hook for listed in extensions.hooks for hook in listed.hooks]
+        self.hooks = Hooks(self.session, hooks, _hook_shell(root, env))
 
 
 def _open_session(opening: Opening, log: SqliteEventLog, workspace: Workspace, redactor: Redactor) -> Session:

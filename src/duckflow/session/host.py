@@ -12,8 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from duckflow.app.app import App
-from duckflow.app.build import open_app
+from duckflow.app.app import App, open_app
 from duckflow.app.opening import Opening
 from duckflow.domain import commands
 from duckflow.domain.commands import SessionCommand, SessionResult

@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 
 from duckflow.api import latest_session
-from duckflow.app.build import build
+from duckflow.app.app import App
 from duckflow.app.models import choose
 from duckflow.app.opening import Opening
 from duckflow.config.loading import LoadedSettings
@@ -37,7 +37,7 @@ def print_prompt(loaded: LoadedSettings, folder: Path, *, last: bool, json: bool
 
 
 async def _assemble(opening: Opening) -> RenderedPrompt:
-    app = build(opening, await choose(opening.loaded.settings, os.environ), os.environ)
+    app = App(opening, await choose(opening.loaded.settings, os.environ), os.environ)
     try:
         state = app.session.state
         # The state of an open session; nothing is stored.

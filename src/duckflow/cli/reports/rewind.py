@@ -4,7 +4,7 @@ import os
 from contextlib import closing
 from pathlib import Path
 
-from duckflow.app.build import build
+from duckflow.app.app import App
 from duckflow.app.opening import Opening
 from duckflow.app.places import open_log
 from duckflow.config.loading import load
@@ -22,7 +22,7 @@ async def rewind_session(found: SessionSummary, before: int, *, files: bool, con
     with closing(open_log()) as log:
         model = Session.load(log, found.id).state.model
     choice = ModelChoice(name=model, reason_key="llm.chosen_by_setting")
-    app = build(Opening(load(folder), folder, found.id, keeps_mode=True), choice, os.environ)
+    app = App(Opening(load(folder), folder, found.id, keeps_mode=True), choice, os.environ)
     try:
         app.begin()
         going = Rewind(app.session, app.log, app.undoing)
