@@ -244,7 +244,7 @@ class OpenSession:
     @property
     def question(self) -> Question | None:
         """What waits for an answer, if anything does."""
-        return self.state.approval or self.state.consultation
+        return self.state.question
 
     def listen(self, listener: Listener) -> None:
         """Call this with every update from now on, also with those between two requests."""

@@ -1,4 +1,4 @@
-"""Where a session keeps its things on the user's machine."""
+"""Files of sessions in the user's state directory."""
 
 from contextlib import closing
 from pathlib import Path
@@ -19,17 +19,17 @@ WINDOWS = "windows.json"
 
 
 def open_log() -> SqliteEventLog:
-    """The event log in the user's state directory."""
+    """Open the event log."""
     return SqliteEventLog(state_dir() / DATABASE)
 
 
 def open_kept_files(settings: Settings) -> KeptFiles:
-    """What files were before they were changed, in the user's state directory."""
+    """Open the store of files as they were before changes."""
     return KeptFiles(state_dir() / KEPT_FILES, settings.undo.max_mb * 1_000_000)
 
 
 def holder_of(workspace: str) -> str | None:
-    """The session that has a folder open, in whichever process."""
+    """Return the session that has a folder open, in any process."""
     try:
         status = Path(workspace).stat()
     except OSError:
@@ -38,7 +38,7 @@ def holder_of(workspace: str) -> str | None:
 
 
 def forget_files(session_id: str) -> None:
-    """Drop what was kept of a session for undo, and all that embedded models have read of any session."""
+    """Delete a session's files for undo, and the saved prompt states of embedded models."""
     forget_sessions()
     with closing(KeptFiles(state_dir() / KEPT_FILES, 0)) as kept:
         kept.forget(session_id)

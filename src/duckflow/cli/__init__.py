@@ -13,25 +13,25 @@ if TYPE_CHECKING:
     from duckflow.cli.plain_flags import RunFlags
 
 _BETWEEN_COLLECTIONS = 100_000
-"""New objects before the garbage collector looks at the young ones. Python's own number is 700: a start makes
-objects that stay, and looking for garbage among them took a tenth of its time."""
+"""Number of new objects between two garbage collections; Python's default is 700. Nearly all objects of the
+start stay, and looking for garbage among them took a tenth of its time."""
 
 _INTERRUPTED = 130
 
 
 def _skip_foreign_plugins() -> None:
-    """Let pydantic find nothing that extends it: else it reads the metadata of everything that is installed,
-    with all it takes to do so. PYDANTIC_DISABLE_PLUGINS would save the reading, but not the imports."""
+    """Keep pydantic from looking for its plugins in the metadata of all installed packages.
+    PYDANTIC_DISABLE_PLUGINS would save the reading, but not the imports for it."""
     nothing = ModuleType("pydantic.plugin._loader")
     nothing.__dict__["get_plugins"] = tuple
     sys.modules.setdefault(nothing.__name__, nothing)
 
 
 def _mend_streams() -> None:
-    """What whoever started us closed leads nowhere; what an encoding can't say becomes a question mark.
+    """Reopen standard streams that the parent process closed, on /dev/null; replace what can't be encoded.
 
-    With PYTHONUNBUFFERED, Python forgets the rest of a line if a signal comes while a pipe is full: a buffer
-    writes on.
+    With PYTHONUNBUFFERED, Python loses the rest of a line if a signal arrives while a pipe is full, so the
+    streams get a buffer.
     """
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
@@ -54,7 +54,7 @@ def _run(options: "RunFlags") -> NoReturn:
 
 
 def main() -> NoReturn:
-    """Entry point. Ctrl-C while modules still load ends it without a word, too."""
+    """Entry point. Ctrl-C ends it silently, also while modules load."""
     _mend_streams()
     try:
         _start()
@@ -63,7 +63,7 @@ def main() -> NoReturn:
 
 
 def _start() -> NoReturn:
-    """The conversation and `run` load nothing that only other commands need."""
+    """Start the conversation or `run` directly, without the modules of other commands."""
     gc.set_threshold(_BETWEEN_COLLECTIONS)
     _skip_foreign_plugins()
     if sys.argv[1:] == ["--version"]:

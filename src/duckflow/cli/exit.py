@@ -1,4 +1,4 @@
-"""How a command ends: every error the user can fix is one sentence and an exit code."""
+"""The end of a command: an error that the user can fix is one sentence and an exit code."""
 
 import os
 import sys
@@ -25,7 +25,7 @@ def run_to_end(command: Callable[[], object]) -> NoReturn:
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
-        # Whoever read our output has gone; a second failure at exit would only print noise.
+        # The reader of our output has gone; a second failure at exit would only print noise.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     sys.exit(0)
@@ -34,7 +34,7 @@ def run_to_end(command: Callable[[], object]) -> NoReturn:
 def _leave_with(error: UserError) -> NoReturn:
     from duckflow.cli.secrets import without_secrets  # noqa: PLC0415 - only when it is needed
 
-    # An address, or what a provider said, may have a key in it.
+    # An address, or the words of a provider, may contain a key.
     message = without_secrets(text(error.key, **error.values))
     with suppress(OSError):  # if nothing can be written, the exit code still says it
         echo(text("error.line", message=message), sys.stderr)
@@ -43,7 +43,7 @@ def _leave_with(error: UserError) -> NoReturn:
 
 
 def _give_up_output() -> None:
-    """What can't be written now, a full disk under it, must not change the exit code at the very end."""
+    """Discard output that can't be written, so that it does not change the exit code at the very end."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -52,7 +52,7 @@ def _give_up_output() -> None:
 
 
 def exit_code(error: UserError) -> int:
-    """2 for what was asked wrongly, 4 if no model answers, else 1."""
+    """Return 2 for wrong usage, 4 if no model answers, else 1."""
     if isinstance(error, UsageError):
         return 2
     return 4 if isinstance(error, ProviderError) else 1

@@ -1,4 +1,4 @@
-"""The log file in the state directory: how requests were paced, and what went wrong inside (I8)."""
+"""The log file in the state directory: pacing of requests, and internal errors (I8)."""
 
 import logging
 import os
@@ -12,15 +12,15 @@ _BYTES, _FILES = 1_000_000, 3
 
 
 class _Clean(logging.Formatter):
-    """Lines without secrets: a traceback may hold any text."""
+    """Removes secrets from lines: a traceback may contain any text."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One record as a line, or several if there is a traceback."""
+        """Return one record, with its traceback if there is one."""
         return without_secrets(super().format(record))
 
 
 def open_log_file() -> None:
-    """From now on what the program logs goes to its file; a file that can't be opened is done without."""
+    """Send the program's log to its file; without a file if it can't be opened."""
     place = state_dir() / NAME
     try:
         os.close(os.open(place, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))

@@ -1,6 +1,6 @@
-"""Flags read without the machinery of the whole command line, for what must be there at once.
+"""Reads common flags without typer, so that the conversation and `run` start at once.
 
-Anything that is not plainly one of these flags is left to the whole command line, which explains it.
+Arguments that are not plainly these flags are left to typer, which explains them.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -11,7 +11,7 @@ from duckflow.domain.modes import MODES, Mode
 
 
 class ConversationOptions(NamedTuple):
-    """How to open the conversation. Without a folder, it is the session's own."""
+    """Options of the conversation. Without a folder, it is the session's own."""
 
     model: str | None = None
     mode: Mode | None = None
@@ -22,7 +22,7 @@ class ConversationOptions(NamedTuple):
 
 
 class RunFlags(NamedTuple):
-    """What `duckflow run` was told."""
+    """Flags of `duckflow run`."""
 
     task: str | None = None
     model: str | None = None
@@ -63,11 +63,11 @@ _RUN: Readers = {
     "--resume": str,
     "--answer": str,
 }
-"""Flags with a value, and what reads it; ValueError if it is not plainly one."""
+"""Flags with a value, and the function that reads it; ValueError if in doubt."""
 
 
 def read_options(arguments: Sequence[str]) -> ConversationOptions | None:
-    """How to open the conversation; None if these arguments may mean something else."""
+    """Read the options of the conversation; None if the arguments may mean something else."""
     read = _read(arguments, _CONVERSATION, ("--continue", "--trust"))
     if read is None or read[1]:
         return None
@@ -77,7 +77,7 @@ def read_options(arguments: Sequence[str]) -> ConversationOptions | None:
 
 
 def read_run_flags(arguments: Sequence[str]) -> RunFlags | None:
-    """What `duckflow run` is to do; None if these arguments may mean something else."""
+    """Read the flags of `duckflow run`; None if the arguments may mean something else."""
     read = _read(arguments[1:], _RUN, ("--json", "--trust")) if arguments[:1] == ["run"] else None
     if read is None or len(read[1]) > 1:
         return None
@@ -88,7 +88,7 @@ def read_run_flags(arguments: Sequence[str]) -> RunFlags | None:
 def _read(
     arguments: Sequence[str], values: Readers, switches: Collection[str]
 ) -> tuple[dict[str, Any], list[str]] | None:
-    """The flags by the names of their fields, and the words between them; None in doubt."""
+    """Return flags by the names of their fields, and the words between them; None if in doubt."""
     flags: dict[str, Any] = {}
     words: list[str] = []
     rest = list(arguments)
@@ -116,7 +116,7 @@ def _read(
 def settings_flags(
     model: str | None, mode: str | None, max_loops: int | None = None, max_cost: float | None = None
 ) -> dict[str, object]:
-    """Flags by the setting they set; None if a flag was not given."""
+    """Return the flags by the names of the settings; None for a flag that was not given."""
     return {
         "llm.model": model,
         "mode": mode,

@@ -1,4 +1,4 @@
-"""Texts that do not come out of a session, where secrets end, but are shown or kept all the same."""
+"""Removes secrets from texts outside of sessions, which remove their own."""
 
 import os
 from functools import cache
@@ -9,13 +9,13 @@ if TYPE_CHECKING:
 
 
 def without_secrets(text: str) -> str:
-    """The text with markers in place of secrets."""
+    """Replace secrets in a text by markers."""
     return redactor().clean(text)
 
 
 @cache
 def redactor() -> "Redactor":
-    """What knows the secrets of this machine."""
+    """Return the redactor that knows the secrets of this machine."""
     from duckflow.safety.redaction.redactor import Redactor  # noqa: PLC0415 - heavy, and seldom needed
     from duckflow.safety.redaction.values import known_secrets  # noqa: PLC0415 - as above
 

@@ -1,4 +1,4 @@
-"""The command line's help and its wrong use, told in the user's language."""
+"""Translates typer's help pages and errors."""
 
 import io
 import re
@@ -16,7 +16,7 @@ from duckflow.ui.output.escaping import echo
 
 _GIVEN = lazy_regex(r"'([^']*)' is not")
 _NAMED = lazy_regex(r"'(.*)'|\(s\) \((.*)\)", re.DOTALL)
-"""What typer's own message names: a command in quotes, arguments in brackets."""
+"""The part that typer's message names: a command in quotes, arguments in brackets."""
 
 _BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 
@@ -32,11 +32,11 @@ _FRAME = {
     "completion": r"Show\s+completion\s+for\s+the\s+current\s+shell,\s+to\s+copy\s+it\s+or\s+customize\s+the"
     r"\s+installation\.",
 }
-"""typer's own words around our texts, by the end of their key; it can't be told others."""
+"""typer's own words by the end of their key; typer has no way to replace them."""
 
 
 def translated(shown: str) -> str:
-    """A help page with typer's own words in the user's language."""
+    """Translate typer's own words on a help page."""
     if current_language() == "en":
         return shown
     for key, words in _FRAME.items():
@@ -46,7 +46,7 @@ def translated(shown: str) -> str:
 
 
 def with_translated_help(run: Callable[[], object]) -> object:
-    """Run a command line; if it asks for help, that is printed in the user's language."""
+    """Run a command line; a help page is printed in the user's language."""
     if current_language() == "en" or not {"-h", "--help"}.intersection(sys.argv[1:]) or "--" in sys.argv:
         return run()
     page = io.StringIO()
@@ -57,7 +57,7 @@ def with_translated_help(run: Callable[[], object]) -> object:
 
 
 def report_usage(error: TyperException) -> int:
-    """Say what was wrong with the arguments; the exit code."""
+    """Print the fault in the arguments; return the exit code."""
     if type(error).__name__ == "NoArgsIsHelpError":
         echo(translated(error.format_message()), sys.stderr)
         return error.exit_code
@@ -69,7 +69,7 @@ def report_usage(error: TyperException) -> int:
 
 
 def _message(error: TyperException) -> str:
-    """By the kind of error; typer has no public names for these, so they are known by their class's name."""
+    """Return the message for an error, by its class's name: typer has no public names for these classes."""
     match type(error).__name__:
         case "NoSuchOption":
             near: list[str] = sorted(getattr(error, "possibilities", None) or ())
@@ -92,7 +92,7 @@ def _bad_value(error: TyperException) -> str:
     if name == "--mode":
         found = _GIVEN.search(error.message)
         return text("usage.not_one_of", name=name, choices=", ".join(MODES), found=found[1] if found else "")
-    cause: Any = error.__cause__  # of pydantic, which knows what was wanted
+    cause: Any = error.__cause__  # from pydantic, which knows the type
     problem: dict[str, Any] = cause.errors()[0] if hasattr(cause, "errors") else {}
     bounds: dict[str, object] = problem.get("ctx", {})
     wanted = [f"{sign} {bounds[bound]}" for bound, sign in _BOUNDS.items() if bound in bounds]

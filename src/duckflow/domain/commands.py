@@ -178,7 +178,7 @@ def objection_to(command: SessionCommand, state: AgentState, *, guest: bool = Tr
     """
     match command:
         case AnswerInWords() | DeclineAndStop():
-            asked = state.approval or state.consultation
+            asked = state.question
             offered = True
         case AnswerShown(answer=answer):
             asked = state.approval

@@ -230,6 +230,11 @@ class AgentState(Frozen):
         return next((plan for plan in self.plans if plan.plan_id == self.active_plan_id), None)
 
     @property
+    def question(self) -> Approval | Consultation | None:
+        """The open question to the user."""
+        return self.approval or self.consultation
+
+    @property
     def background_runs(self) -> bool:
         """True while a task list is running."""
         return self.task_list is not None and not self.task_list.ended

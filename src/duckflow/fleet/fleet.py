@@ -85,7 +85,7 @@ class Fleet:
         state = self.state(run)
         if run.state != "waiting":
             return "clients.stale"
-        if state.approval is not None or state.consultation is not None:
+        if state.question is not None:
             objection = objection_to(command, state)
         elif isinstance(command, AnswerShown) or command.shown != run.question:
             objection = "clients.stale"

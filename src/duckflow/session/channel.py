@@ -1,4 +1,4 @@
-"""The two ways between a session and its clients: commands with their receipts, and updates."""
+"""Receipts for commands to a session, and queues of updates from it."""
 
 import asyncio
 from collections import deque
@@ -12,27 +12,27 @@ UpdateSubscriber = Callable[[SessionUpdate], None]
 
 
 class Receipt:
-    """Await it for the result of the command. Giving up waiting does not stop the command."""
+    """A command that was sent; await it for the result. Cancelling the wait does not stop the command."""
 
     def __init__(self, command: SessionCommand, *, guest: bool = False) -> None:
         loop = asyncio.get_running_loop()
         self.command = command
         self.guest = guest
         self.taken: asyncio.Future[str] = loop.create_future()
-        """Done when the command begins, with an empty text, or is refused, with a catalogue key."""
+        """Empty once the command begins, or the catalogue key of the objection to it."""
         self.done: asyncio.Future[SessionResult] = loop.create_future()
 
     def __await__(self) -> Generator[object, None, SessionResult]:
-        """Wait for the result; raises what the command ended in."""
+        """Wait for the result, or raise the error that the command ended in."""
         return asyncio.shield(self.done).__await__()
 
     def take(self) -> None:
-        """The command begins."""
+        """Note that the command begins."""
         if not self.taken.done():
             self.taken.set_result("")
 
     def end(self, result: SessionResult | BaseException) -> None:
-        """Tell whoever waits; an error reaches only those."""
+        """Set the result or the error."""
         if not self.taken.done():
             self.taken.set_result(result.objection if isinstance(result, SessionResult) else "")
         if self.done.done():
@@ -41,11 +41,11 @@ class Receipt:
             self.done.set_result(result)
         else:
             self.done.set_exception(result)
-            self.done.exception()  # a client that sends without waiting need not know
+            self.done.exception()  # for clients that do not wait
 
 
 class UpdateQueue:
-    """One client's updates, in order: taken as a subscriber, given as an iterator until it is closed."""
+    """One client's updates: a subscriber that is iterated over until it is closed."""
 
     def __init__(self) -> None:
         self._updates: deque[SessionUpdate] = deque()
@@ -58,27 +58,27 @@ class UpdateQueue:
         self._arrived.set()
 
     def pending(self) -> Iterator[SessionUpdate]:
-        """Everything that has arrived, without waiting for more."""
+        """Return the updates that have arrived."""
         while self._updates:
             yield self._updates.popleft()
 
     async def arrival(self) -> None:
-        """Come back when something has arrived, or nothing more will."""
+        """Wait for an update, or for the end."""
         while not self._updates and not self._closed:
             self._arrived.clear()
             await self._arrived.wait()
 
     def close(self) -> None:
-        """End the iteration after what has arrived."""
+        """End the iteration after the last update."""
         self._closed = True
         self._arrived.set()
 
     def __aiter__(self) -> Self:
-        """Iterate to the end of the session."""
+        """Return the iterator, which ends with the session."""
         return self
 
     async def __anext__(self) -> SessionUpdate:
-        """The next update."""
+        """Return the next update."""
         await self.arrival()
         if not self._updates:
             raise StopAsyncIteration
@@ -92,7 +92,7 @@ class Broadcast:
         self._subscribers = [*subscribers]
 
     def subscribe(self, subscriber: UpdateSubscriber) -> None:
-        """Show it everything from now on."""
+        """Show it every update from now on."""
         self._subscribers.append(subscriber)
 
     def __call__(self, update: SessionUpdate) -> None:

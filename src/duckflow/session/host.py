@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from duckflow.loops.thinking.title_writer import TitleWriter
 
 IDLE_S = 60.0
-"""A session that is only open for guests gives its folder back when nothing was done for so long."""
+"""Idle seconds after which a session that only guests use is closed."""
 ASKED_S = 600.0
 """The same while a question is open."""
 _LOOK_S = 0.15
@@ -54,8 +54,8 @@ _log = logging.getLogger(__name__)
 
 
 class SessionHost:
-    """One open session. If it is `driven` by a program, requests of guests wait for its next owner, and
-    the work on a request includes its background."""
+    """One open session. If it is `driven` by a program, requests of guests wait for its next owner, and the
+    work on a request includes its background."""
 
     def __init__(
         self, app: App, broadcast: Broadcast, title: "TitleWriter | None" = None, *, driven: bool = False
@@ -72,13 +72,13 @@ class SessionHost:
         self._reported = False
         self._stirred = asyncio.Event()
         self.leaving = False
-        """True once nothing more is taken."""
+        """True once no more commands are taken."""
         app.session.subscribe(self._note)
         self._keep(self._serve_inbox())
 
     @classmethod
     async def open(cls, opening: Opening, *subscribers: UpdateSubscriber, driven: bool = False) -> Self:
-        """Open a session; subscribers miss nothing. UserError if its folder is in use or no model answers."""
+        """Open a session; UserError if its folder is in use or no model answers."""
         broadcast = Broadcast(*subscribers)
         app = await open_app(opening, broadcast)
         if driven or not opening.loaded.settings.ui.titles:
@@ -108,7 +108,7 @@ class SessionHost:
         return self._work is not None
 
     def send(self, command: SessionCommand, *, guest: bool = False) -> Receipt:
-        """Carry out a command, now or in its turn. Errors of a guest's command are recorded for all."""
+        """Carry out a command at once or in its turn. Errors of a guest's command are recorded."""
         receipt = Receipt(command, guest=guest)
         objection = self.standing(command, guest=guest)
         if objection or self.leaving:
@@ -121,9 +121,8 @@ class SessionHost:
         return receipt
 
     def standing(self, command: SessionCommand, *, guest: bool) -> str | None:
-        """Empty if the command can begin now, else the objection to it, or None while it must wait."""
+        """Return the objection to a command, empty if it can begin now, or None while it must wait."""
         state = self.state
-        asked = state.approval is not None or state.consultation is not None
         match command:
             case _ if self.leaving:
                 return None
@@ -135,7 +134,7 @@ class SessionHost:
                 return None
             case commands.SayMessage(text=said) if guest and not said.strip():
                 return "clients.not_offered"
-            case commands.SayMessage() if guest and asked:
+            case commands.SayMessage() if guest and state.question:
                 return None
             case _ if objection := commands.objection_to(command, state, guest=guest):
                 return objection
@@ -143,49 +142,43 @@ class SessionHost:
                 return None if self.busy and not self._acts_at_once(command) else ""
 
     def _acts_at_once(self, command: SessionCommand) -> bool:
-        """Tasks in the background are stopped at once; commands that go on are, and ask, in their turn."""
         if isinstance(command, commands.StopBackground):
             return bool(self.state.background_runs) or not self.state.background_commands
         return isinstance(command, _AT_ONCE)
 
     async def until_idle(self) -> None:
-        """Come back when nothing was to be done for a while, or `leave` was called."""
+        """Wait until nothing was done for a while, or `leave` was called."""
         while not self.leaving:
-            state = self.state
-            asked = state.approval is not None or state.consultation is not None
             self._stirred.clear()
             try:
-                async with asyncio.timeout(ASKED_S if asked else IDLE_S):
+                async with asyncio.timeout(ASKED_S if self.state.question else IDLE_S):
                     await self._stirred.wait()
             except TimeoutError:
                 self.leave()
 
     def leave(self) -> bool:
-        """Take nothing more, so that the folder can be used otherwise; False if something is being done."""
-        own = any(not receipt.guest for receipt in self._waiting)
-        if self.busy or own or self.state.background_runs:
+        """Take no more commands, so that the session can be closed; False if it is at work."""
+        if self.busy or self.state.background_runs or not all(one.guest for one in self._waiting):
             return False
         self.leaving = True
         self._stirred.set()
         return True
 
     async def stop(self) -> None:
-        """Stop the work, and come back when it has stopped."""
+        """Stop the work and wait until it has stopped."""
         if self._work is not None:
             self._work.cancel()
             await asyncio.wait([self._work])
 
     async def aclose(self) -> None:
-        """Stop everything and give all back; what happened is stored, and can be gone on with."""
+        """Stop everything and release all resources; the session can be continued later."""
         self.leaving = True
         for task in self._behind:
             task.cancel()
         await asyncio.gather(*self._behind, return_exceptions=True)
         for receipt in self._waiting:
-            if receipt.guest and commands.is_sendable(receipt.command):
-                CommandInbox(self.app.log.database).put(
-                    self.session_id, receipt.command
-                )  # for the next owner
+            if receipt.guest and commands.is_sendable(receipt.command):  # for the next owner
+                CommandInbox(self.app.log.database).put(self.session_id, receipt.command)
             receipt.end(SessionResult(outcome="interrupted"))
         self._waiting.clear()
         await self.stop()
@@ -193,13 +186,12 @@ class SessionHost:
         self.broadcast.close()
 
     def _note(self, update: StoredEvent | LiveUpdate) -> None:
-        """A request may wait for the report of its background."""
         if isinstance(update, StoredEvent) and isinstance(update.event, TaskReported) and not self._driven:
             self._reported = True
             self._advance()
 
     def _advance(self) -> None:
-        """Begin the next command if there is one that can begin."""
+        """Begin the next command that can begin."""
         self._stirred.set()
         if self._work is not None or self.leaving:
             return
@@ -213,7 +205,7 @@ class SessionHost:
 
     def _next(self) -> Receipt | None:
         state = self.state
-        if self._reported and state.approval is None and state.consultation is None:
+        if self._reported and state.question is None:
             self._reported = False
             request = state.request
             if request is not None and request.outcome == "deferred" and not state.background_runs:
@@ -287,8 +279,7 @@ class SessionHost:
             case commands.DeclineAndStop():
                 await _begin_and_stop(chat.answer(AnswerApproval(yes=False)))
             case commands.ContinueWork():
-                asked = self.state.approval is not None or self.state.consultation is not None
-                if asked:
+                if self.state.question is not None:
                     return SessionResult(outcome=chat.remind())
                 return await self._worked(chat.go_on())
             case commands.AskAboutUnknown(what=what):
@@ -317,7 +308,7 @@ class SessionHost:
         )
 
     async def _meant(self, said: str) -> str:
-        """The message that a line stands for: a command of the user's own, a prompt of an MCP server."""
+        """Replace a command of the user's own, or a prompt of an MCP server, by its text."""
         prompt = read_prompt(said)
         if prompt is None:
             return find_custom(said, self.app.extensions.commands) or said
@@ -369,7 +360,7 @@ class SessionHost:
 
 
 async def _begin_and_stop(work: Coroutine[Any, Any, object]) -> None:
-    """Let the work record its first step, and stop it at the first thing that it would wait for."""
+    """Let the work record its first step, and cancel it where it first waits."""
     task = asyncio.ensure_future(work)
     await asyncio.sleep(0)
     task.cancel()

@@ -1,4 +1,4 @@
-"""A client in the process that has the session open; only a queue of updates is between it and the host."""
+"""A client in the process that has the session open."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -52,17 +52,17 @@ class LocalSession:
         return self._host.busy
 
     def send(self, command: SessionCommand) -> Receipt:
-        """Have a command carried out, now or in its turn."""
+        """Send a command; it is carried out at once or in its turn."""
         return self._host.send(command)
 
     def updates(self) -> AsyncIterator[SessionUpdate]:
-        """Everything that happens from now on."""
+        """Return all updates from now on."""
         updates = UpdateQueue()
         self._host.broadcast.subscribe(updates)
         return updates
 
     async def keep_ready(self) -> None:
-        """Behind the prompt: try the sandbox, list the files, open the model; again after each work."""
+        """Prepare sandbox, files and model in the background; refresh the lists after each work."""
         updates = self.updates()
         self._set_status(self.status._replace(sandbox=(await self._app.shell.sandbox()).level))
         await self._list_files()
@@ -76,46 +76,46 @@ class LocalSession:
                 await self._learn_window()
 
     async def proposal(self) -> str | None:
-        """The whole text that the open question would write or run; None if it can't be changed."""
+        """Return the whole text that the open question would write or run; None if it can't be changed."""
         return await self._app.chat.proposal()
 
     async def diff(self, *, session: bool = False) -> str:
-        """Changes since the last request, or the session, began."""
+        """Return the changes since the last request, or the session, began."""
         return await self._app.undoing.diff(session=session)
 
     async def context(self) -> PromptUse:
-        """The prompt as it would be now, by its parts."""
+        """Return the sizes of the parts of the current prompt."""
         return await self._app.model.preview(self.state)
 
     def messages(self) -> Sequence[PastMessage]:
-        """The user's messages, oldest first."""
+        """Return the user's messages, oldest first."""
         return past_messages(self._app.log.load(self.state.session_id))
 
     def files(self) -> Sequence[str]:
-        """Names that can follow an @: files, as last listed, and resources of MCP servers."""
+        """Return names that can follow an @: files, as last listed, and resources of MCP servers."""
         return [*self._files, *(f"{one.name}:{uri}" for one in self.servers() for uri in one.resources)]
 
     def models(self) -> Sequence[str]:
-        """Names of models worth suggesting: of the settings, the one in use, and those that need no key."""
+        """Return the models of the settings, the current one, and those that need no key."""
         llm = self._loaded.settings.llm
         named = (self.state.model, llm.model, llm.creative, llm.fast, llm.evaluator, "embedded", "relay")
         return list(dict.fromkeys(name for name in named if name))
 
     def sessions(self) -> Sequence[EarlierSession]:
-        """Earlier sessions of this folder, the last one first."""
+        """Return earlier sessions of this folder, the last one first."""
         listed = Sessions(self._app.log.database).listed(str(self._app.workspace.root))
         return [EarlierSession(one.id, one.title, one.updated) for one in listed]
 
     def memories(self) -> Sequence[Memory]:
-        """Memories that count in this folder, the newest first."""
+        """Return the memories for this folder, the newest first."""
         return Memories(self._app.log.database).listed(str(self._app.workspace.root))
 
     def servers(self) -> Sequence[ServerReport]:
-        """The MCP servers of the settings, and how they are."""
+        """Return the MCP servers of the settings, with their status."""
         return self._app.mcp.reports() if self._app.mcp is not None else ()
 
     def settings(self) -> Sequence[str]:
-        """Every setting that differs from its default, in a line, and where to set more."""
+        """Return a line for every setting that differs from its default, and where to set more."""
         changed = [row for row in rows(self._loaded) if row.source.kind != "default"]
         lines = [
             f"{row.key} = {row.value}  # {text(f'config.source_{row.source.kind}', where=row.source.where)}"
@@ -133,7 +133,7 @@ class LocalSession:
         self._files = [entry.path for entry in listing.entries if entry.kind == "file"]
 
     async def _learn_window(self) -> None:
-        with suppress(ProviderError):  # the next message meets the same error, and tells it
+        with suppress(ProviderError):  # the next message meets the same error, and reports it
             self._set_status(self.status._replace(window=(await self._app.model.traits()).window))
 
     def _set_status(self, status: EngineStatus) -> None:

@@ -30,7 +30,7 @@ from duckflow.store.sessions import SessionSummary
 
 _LOOK_S = 0.1
 _OWNER_LOOKS = 10
-"""So many looks later, look again for the process that has the session open."""
+"""Number of looks between two checks that the session is still open."""
 
 
 async def leave_command(inbox: CommandInbox, session_id: str, command: ClientCommand) -> str:
@@ -70,11 +70,11 @@ class RemoteSession(SessionClient):
         return self._busy
 
     def earlier(self) -> Sequence[StoredEvent]:
-        """Everything that happened, except what was rewound."""
+        """Return all events, except those that were rewound."""
         return present(self._log.load(self._found.id))
 
     def send(self, command: SessionCommand) -> Receipt:
-        """Leave a command in the inbox, without secrets; some can only be sent where the session is open."""
+        """Leave a command in the inbox, without secrets; some work only where the session is open."""
         receipt = Receipt(command)
         if is_sendable(command):
             self._keep(self._leave(receipt, self._redactor.clean_all(command)))
@@ -83,7 +83,7 @@ class RemoteSession(SessionClient):
         return receipt
 
     async def updates(self) -> AsyncIterator[SessionUpdate]:
-        """Everything that happens, until no process has the session open."""
+        """Return all updates, until no process has the session open."""
         yield StatusChanged(busy=self.busy)
         looks = 0
         while looks % _OWNER_LOOKS or holder_of(self._found.workspace) == self._found.id:
@@ -95,21 +95,20 @@ class RemoteSession(SessionClient):
             await asyncio.sleep(_LOOK_S)
 
     async def aclose(self) -> None:
-        """Wait for no more results."""
+        """Stop waiting for results."""
         for task in self._sending:
             task.cancel()
         await asyncio.gather(*self._sending, return_exceptions=True)
 
     def messages(self) -> Sequence[PastMessage]:
-        """The user's messages, oldest first."""
+        """Return the user's messages, oldest first."""
         return past_messages(self._log.load(self._found.id))
 
     def memories(self) -> Sequence[Memory]:
-        """Memories that count in this folder, the newest first."""
+        """Return the memories for this folder, the newest first."""
         return Memories(self._log.database).listed(self._found.workspace)
 
     def _read(self) -> Iterator[SessionUpdate]:
-        """Everything stored since the last look."""
         version = self._log.database.version()
         if version == self._version:
             return
@@ -126,7 +125,6 @@ class RemoteSession(SessionClient):
         self._version = version
 
     def _read_live(self) -> Iterator[LiveUpdate]:
-        """The pieces of thinking, of a reply and of a command's output that are new."""
         live = read_live(live_path(state_dir() / LIVE, self._found.id))
         before, self._live = self._live, live
         if live.thinking and live.thinking != before.thinking:

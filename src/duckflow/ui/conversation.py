@@ -187,7 +187,7 @@ class Conversation:
                 self._left_open = hash_of(asked)
 
     def _open(self) -> Approval | Consultation | None:
-        return self._client.state.approval or self._client.state.consultation
+        return self._client.state.question
 
     async def _answered(self, asked: Approval | Consultation) -> SessionCommand | None:
         """The answer given here; None if the user has had enough, or another window was faster."""

@@ -89,7 +89,7 @@ class SecondWindow(Listener):
 
     def _ask(self) -> None:
         """Ask what is open, once; a question that is gone was answered elsewhere."""
-        asked = self._client.state.approval or self._client.state.consultation
+        asked = self._client.state.question
         if asked == self._asked:
             return
         if self._asking is not None and not self._asking.done():

@@ -1,1 +1,1 @@
-"""The conversation: its options, the launch with the prompt first, then the engine behind it."""
+"""The conversation: the prompt comes first, the engine is loaded behind it."""

@@ -1,4 +1,4 @@
-"""The conversation with its engine: open a session, talk, and go on with another one if wanted."""
+"""The conversation: opens a session, and another one after it if the user wants."""
 
 import asyncio
 import os
@@ -37,7 +37,7 @@ from duckflow.ui.views.live.activity import prompt_view
 
 
 async def converse(options: ConversationOptions, frontend: Frontend) -> None:
-    """Talk until the user leaves for good."""
+    """Talk until the user leaves."""
     open_log_file()
     earlier = _earlier_session(options)
     folder = options.workspace or Path(earlier.workspace if earlier else "")
@@ -62,7 +62,7 @@ async def converse(options: ConversationOptions, frontend: Frontend) -> None:
 async def _one_session(
     session_id: str | None, folder: Path, loaded: LoadedSettings, frontend: Frontend
 ) -> str | None:
-    """Talk in one session; the next one to go on with, empty for a new one, None to leave."""
+    """Talk in one session; return the next one, empty for a new one, None to leave."""
     earlier = _earlier_events(session_id) if session_id else ()
     relay = RelayPrompt(frontend.keyboard, frontend.writer)
     screen = Screen(frontend.writer)
@@ -107,7 +107,7 @@ async def _talk(
 
 
 def _editing(frontend: Frontend, root: Path) -> Edit:
-    """The user's own editor if there is one and a terminal to open it on."""
+    """Return the user's editor, or editing on the prompt's line without a terminal."""
     editor = find_editor(root, os.environ)
     if frontend.prompt is not None and editor:
         return edit_with(editor, program_environment(root, os.environ))

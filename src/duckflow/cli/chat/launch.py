@@ -1,4 +1,4 @@
-"""Starts the conversation: the prompt comes first, everything slow is loaded behind it."""
+"""Shows the prompt at once, and loads everything slow behind it."""
 
 import asyncio
 from importlib import import_module
@@ -22,7 +22,7 @@ def launch(options: ConversationOptions) -> None:
 
 
 def attach(session: str) -> None:
-    """Look at a session that is open elsewhere until the user leaves."""
+    """Show a session that another process has open until the user leaves."""
     asyncio.run(_launch("second_window", session))
 
 
@@ -40,7 +40,7 @@ async def _launch(module: str, wanted: ConversationOptions | str) -> None:
 async def _unless_left(
     frontend: Frontend, loading: "Coroutine[None, None, ModuleType]"
 ) -> "ModuleType | None":
-    """The module; None if the user left before it was loaded."""
+    """Return the module; None if the user left before it was loaded."""
     loaded = asyncio.ensure_future(loading)
     left = asyncio.ensure_future(frontend.keyboard.left.wait())
     await asyncio.wait({loaded, left}, return_when=asyncio.FIRST_COMPLETED)

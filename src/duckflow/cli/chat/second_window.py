@@ -16,7 +16,7 @@ from duckflow.ui.transcript import last_exchange
 
 
 async def converse(wanted: str, frontend: Frontend) -> None:
-    """Look at a session until the user leaves, or the process that has it open does."""
+    """Show a session until the user or the process that has it open leaves."""
     found = find_session(wanted)
     if holder_of(found.workspace) != found.id:
         raise UsageError("attach.nobody", session=found.id)

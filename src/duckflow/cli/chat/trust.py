@@ -1,4 +1,4 @@
-"""Asking once whether a folder is trusted with the configuration it has (SAFETY 6)."""
+"""Asks once if the user trusts the configuration of a folder (SAFETY 6)."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -9,13 +9,13 @@ from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import visible
 
 Ask = Callable[[str], Awaitable[str | None]]
-"""Asks a person who sees the question; None for the end of input."""
+"""Asks the user; None for the end of input."""
 
 Show = Callable[[str], None]
 
 
 async def settle_trust(folder: Path, ask: Ask, show: Show) -> str | None:
-    """The digest of the configuration the user trusts here; None if there is none, or they do not."""
+    """Return the digest of the configuration that the user trusts; None without trust or configuration."""
     trust = trust_state(folder)
     if trust.status == "nothing":
         return None
@@ -31,7 +31,7 @@ async def settle_trust(folder: Path, ask: Ask, show: Show) -> str | None:
 
 
 async def _trusted(ask: Ask) -> bool:
-    """Whether the user says yes; anything unclear is asked again, the end of input is a no."""
+    """Ask until the answer is clear; the end of input is a no."""
     while (said := await ask(text("trust.question"))) is not None:
         answer = read_answer(said)
         if answer is not None:
@@ -40,5 +40,5 @@ async def _trusted(ask: Ask) -> bool:
 
 
 def trust_text(trust: Trust) -> str:
-    """What is asked, and the whole configuration with nothing hidden in it."""
+    """Return the question with the whole configuration, all characters visible."""
     return "\n".join([text(f"trust.{trust.status}", path=trust.path), "", visible(trust.content), ""])

@@ -1,4 +1,4 @@
-"""The first lines of a session: what was found, what will be asked about, and one line to try."""
+"""The first lines of a session: the findings in its folder, the mode, and a line to try."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _LOOKED_AT = 200
 
 
 async def welcome(app: App, rules_files: Sequence[str]) -> str:
-    """A few lines for someone new to this folder; one for those who know it."""
+    """Return a few lines in a new folder, one line in a known folder."""
     known = Sessions(app.log.database).listed(str(app.workspace.root))
     if app.started.resumed or len(known) > 1:
         return text("chat.hint")
@@ -40,7 +40,7 @@ def _sandbox_text(sandbox: str) -> str:
 
 
 def start_text(mode: Mode, rules: Sequence[str], tests: str, sandbox: str, example: str) -> str:
-    """What was found in a folder: rules, the tests' command, what holds commands, a file to ask about."""
+    """Return the lines on rules, tests, sandbox and mode, and a line to try."""
     lines = [
         text("start.rules", files=", ".join(rules)) if rules else text("start.no_rules"),
         text("start.tests", command=tests) if tests else text("start.no_tests"),

@@ -1,1 +1,1 @@
-"""All commands other than the conversation. Light: what is slow is imported when a command runs."""
+"""All commands other than the conversation. Slow modules are imported when a command runs."""

@@ -209,11 +209,9 @@ class EditorAgent:
         request = self._editor.request_permission(
             session_id=session_id, tool_call=asked.call, options=asked.options
         )
-        answered = opened.session.app.session.wait_until(
-            lambda state: (state.approval or state.consultation) != question
-        )
-        parts = request, opened.cancelled.wait(), answered
-        asking, cancelled, elsewhere = (asyncio.ensure_future(one) for one in parts)
+        answered = opened.session.app.session.wait_until(lambda state: state.question != question)
+        asking, elsewhere = asyncio.ensure_future(request), asyncio.ensure_future(answered)
+        cancelled = asyncio.ensure_future(opened.cancelled.wait())
         try:
             await asyncio.wait({asking, cancelled, elsewhere}, return_when=asyncio.FIRST_COMPLETED)
             if elsewhere.done() or not asking.done():

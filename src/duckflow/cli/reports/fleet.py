@@ -43,8 +43,7 @@ def read_requests(file: Path, common: RunOptions) -> Iterator[tuple[Path, str, R
 
 def run_json(fleet: Fleet, run: FleetRun) -> str:
     """Return a run as JSON for programs: its row, the open question, the patch and every event."""
-    state = fleet.state(run)
-    asked = state.approval or state.consultation
+    asked = fleet.state(run).question
     found = {
         **run.model_dump(mode="json"),
         "asked": asked.model_dump(mode="json") if asked and run.state == "waiting" else None,

@@ -1,4 +1,4 @@
-"""Starts the web view: a socket on loopback, one line with the address, and the browser if it is wanted."""
+"""Starts the web view: opens a socket on loopback, prints the address, and opens the browser."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ _PAGE = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content
 
 
 def launch(folder: Path, port: int, flags: dict[str, object], database: str | None, *, browser: bool) -> None:
-    """Serve until the user ends it."""
+    """Serve until Ctrl-C."""
     open_log_file()
     listening = _listen(port)
     with listening:
@@ -73,7 +73,7 @@ async def _serve(listening: socket.socket, folder: Path, sessions: LocalSessions
 
 
 async def _end_streams(server: uvicorn.Server, sessions: LocalSessions) -> None:
-    """The server waits for open streams, and streams have no end of their own."""
+    """End the streams when the server stops: it waits for them, and they have no other end."""
     while not server.should_exit:  # noqa: ASYNC110 - uvicorn has a flag, not an event
         await asyncio.sleep(0.1)
     sessions.closing.set()
@@ -91,7 +91,7 @@ def _listen(port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((_HOST, port))
-        listening.listen()  # whoever comes once the address is told waits, and is not refused
+        listening.listen()  # from now on connections wait, and are not refused
     except (OSError, OverflowError) as exc:
         listening.close()
         raise UsageError("web.port", port=port, reason=getattr(exc, "strerror", None) or exc) from exc
@@ -99,7 +99,7 @@ def _listen(port: int) -> socket.socket:
 
 
 def _open_browser(address: str, folder: Path) -> Path | None:
-    """Let the browser open a private file that leads there: everybody can read a command line."""
+    """Let the browser open a private file that leads to the address: every user can read command lines."""
     programs = (find_program(name, folder, os.environ) for name in _OPENERS)
     program = next((one for one in programs if one), None)
     if program is None:

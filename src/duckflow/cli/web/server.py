@@ -1,4 +1,4 @@
-"""The server behind the page: lists, one stream of what happens, and an inbox for what the user wants."""
+"""The server behind the page: lists, one stream of updates, and commands."""
 
 import asyncio
 import json
@@ -26,14 +26,14 @@ from duckflow.ui.web.session_view import RUN_PREFIX, Payload, SessionView, evide
 _LOOK_S = 0.1
 _ALIVE_S = 15.0
 _FLEET_S = 1.0
-"""How often the fleet is looked at, whose database may be on another machine."""
+"""Seconds between two looks at the fleet, whose database may be on another machine."""
 _ID = lazy_regex(r"[A-Za-z0-9_-]{0,64}")
 _MOST = 256 * 1024
-"""Bytes of a request's body."""
+"""Maximum bytes of a request's body."""
 
 
 def make_app(sessions: LocalSessions) -> Starlette:
-    """All that can be asked for. Whoever gets here has been let in."""
+    """Make the application. `RequestGuard` has admitted every request that it gets."""
 
     async def texts(request: Request) -> Response:
         del request
@@ -102,7 +102,7 @@ def make_app(sessions: LocalSessions) -> Starlette:
 
 
 async def _explain(_request: Request, error: Exception) -> Response:
-    """What the user can fix as a sentence; all else is a request that is not of our page."""
+    """Answer a UserError with its sentence; any other error is a request that is not from our page."""
     if isinstance(error, UserError):
         return _said(text(error.key, **error.values), 409)
     return _said(text("web.unreadable"), 400)
@@ -114,7 +114,7 @@ def _commands() -> TypeAdapter[ClientCommand]:
 
 
 def _session(wanted: str) -> str:
-    """An id as we give them: it becomes part of the names of files."""
+    """Check an id, which becomes a part of file names."""
     if not _ID.fullmatch(wanted):
         raise ValueError("not an id")
     return wanted
@@ -125,7 +125,7 @@ def _named(request: Request) -> str:
 
 
 async def _body(request: Request) -> bytes:
-    """JSON that a page of ours sent, and not more of it than makes sense."""
+    """Read the JSON that our page sent, up to the maximum."""
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         raise ValueError("not JSON")
     got = bytearray()
@@ -141,7 +141,7 @@ def _said(message: str, status: int) -> Response:
 
 
 async def _stream(sessions: LocalSessions, session_id: str, after: int) -> AsyncIterator[bytes]:
-    """Everything the page shows, as it changes: sessions, entries, where it stands, questions, pieces."""
+    """Send everything that the page shows, as it changes."""
     view = SessionView(session_id)
     told: dict[str, str] = {}
     clock = asyncio.get_running_loop().time
@@ -184,7 +184,7 @@ async def _stream(sessions: LocalSessions, session_id: str, after: int) -> Async
 
 
 def _changed(told: dict[str, str], event: str, payload: object) -> list[bytes]:
-    """A message if it says something else than the last of its kind."""
+    """Return a message, unless it repeats the last one of its kind."""
     body = json.dumps(payload, ensure_ascii=False)
     if told.get(event) == body:
         return []

@@ -144,7 +144,7 @@ def _was_interrupted(state: AgentState) -> bool:
     """Whether the program ended in the middle of work: an orderly end always says how the request stands."""
     if state.running is not None or state.task_running is not None or state.background_commands:
         return True
-    if state.approval is not None or state.consultation is not None:
+    if state.question is not None:
         return False
     working = state.request is not None and state.request.outcome is None
     return working or state.background_runs
