@@ -91,7 +91,7 @@ def write(path: str, content: str, reply: str, why: str) -> dict[str, Any]:
 def answers(talk: dict[str, str]) -> dict[str, list[Any]]:
     """Return the model's answers, grouped by the requested output."""
     read = {"operation": "file_ops.read_file", "args": {"path": "stats.py"}}
-    score = {"requirement": "1", "score": 0.95, "evidence": ["e1"]}
+    score = {"requirement": "1", "score": 0.95, "evidence": ["e1", "NEWEST"]}
     over = {"reply": talk["end"], "next_step": "done", "confidence": 0.9}
 
     def note(name: str) -> dict[str, Any]:
@@ -158,7 +158,8 @@ class Model(BaseHTTPRequestHandler):
         if not left:
             return
         step = next(iter(re.findall(r"step_[0-9a-f]{8}", body)), "")
-        text = json.dumps(left.pop(0), ensure_ascii=False).replace("STEP", step)
+        newest = next(iter(re.findall(r"\[(e\d+)\]", body)[-1:]), "")
+        text = json.dumps(left.pop(0), ensure_ascii=False).replace("STEP", step).replace("NEWEST", newest)
         pause = 0.05 if output == "Decision" else 0.0
         for at in range(0, len(text), 12):
             self._send({"choices": [{"index": 0, "delta": {"content": text[at : at + 12]}}]})
@@ -190,6 +191,7 @@ def tour(browser: Browser, language: str, home: Path, *, pictures: bool) -> None
         "DUCKFLOW_LANGUAGE": language,
         "OPENAI_BASE_URL": f"http://127.0.0.1:{provider.server_port}/v1",
         "OPENAI_API_KEY": "none",
+        "DUCKFLOW_LLM__NATIVE_TOOLS": "false",  # the answers are decisions as JSON
         "NO_PROXY": "127.0.0.1",
     }
     command = [str(ROOT / ".venv/bin/duckflow"), "web", "--no-browser", "--workspace", str(folder)]

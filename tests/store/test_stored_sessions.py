@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from duckflow.domain.errors import UserError
-from duckflow.domain.events import Reply, RequestFinished, SessionStarted, UserMessage
+from duckflow.domain.events import Reply, RequestFinished, SessionStarted, SessionTitled, UserMessage
 from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.sessions import Sessions, SessionSummary
 
@@ -147,3 +147,9 @@ def test_L1_a_session_that_was_left_before_a_word_was_said_is_not_the_one_to_go_
     clock.now = datetime(2026, 1, 2, tzinfo=UTC)
     log.append("s2", [started("s2")])
     assert sessions.latest("/w").id == "s1"
+
+
+def test_M7_an_answer_to_a_side_question_does_not_hide_that_a_session_waits(log, sessions):
+    log.append("s1", [started("s1"), said("Write it"), ended("awaiting_approval"), SessionTitled(title="It")])
+    log.append("s2", [started("s2"), said("Write it")])
+    assert sessions.last_events() == {"s1": "request_finished", "s2": "user_message"}

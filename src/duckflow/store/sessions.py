@@ -43,6 +43,13 @@ class SessionSummary(Frozen):
         return Path(self.workspace).parent.name == self.id
 
 
+_LAST_EVENTS = """
+SELECT s.id, (
+    SELECT e.type FROM events e
+    WHERE e.session_id = s.id AND e.type NOT IN ('usage', 'requirements', 'session_titled')
+    ORDER BY e.seq DESC LIMIT 1
+) FROM sessions s WHERE s.events > 0
+"""
 _SELECT = "SELECT id, workspace, title, created, updated, events, outcome FROM sessions"
 """Columns in the order of the fields of SessionSummary."""
 
@@ -67,12 +74,12 @@ class Sessions:
         return _summary(row) if row else None
 
     def last_events(self) -> Mapping[str, str]:
-        """Return the type of the last event of each session, by session id."""
-        query = (
-            "SELECT s.id, e.type FROM sessions s JOIN events e ON e.session_id = s.id AND e.seq = s.events"
-        )
+        """Return the type of each session's last event, by session id, without answers to side questions.
+
+        Side questions run beside the work, so their events can follow one that waits for the user.
+        """
         with self._database.read() as connection:
-            return dict(connection.execute(query).fetchall())
+            return dict(connection.execute(_LAST_EVENTS).fetchall())
 
     def show(self, wanted: str) -> SessionSummary:
         """Return the session with this id, or the only one whose id starts with it."""

@@ -253,7 +253,7 @@ class LocalSessions:
             return "asks"
         if holder_of(workspace) != session_id:
             return "rests"
-        return "open" if last in ("request_finished", "session_started", "session_titled") else "works"
+        return "open" if last in ("request_finished", "session_started") else "works"
 
 
 def _worded(objection: str) -> str:
