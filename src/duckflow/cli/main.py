@@ -17,6 +17,7 @@ set_language(detect(configured_language(), os.environ))
 from duckflow.cli.commands import single  # noqa: E402 - help texts are in the language set above
 from duckflow.cli.exit import run_to_end  # noqa: E402
 from duckflow.cli.flags import HERE, FolderFlag, ModeFlag, ModelFlag, TrustFlag, argument, option  # noqa: E402
+from duckflow.cli.plain_flags import ConversationOptions  # noqa: E402
 from duckflow.cli.usage import report_usage, with_translated_help  # noqa: E402
 
 app = typer.Typer(
@@ -28,26 +29,17 @@ app = typer.Typer(
 for _command in (single.run, single.acp, single.doctor, single.stats, single.web):
     app.command(_command.__name__, help=text(f"help.{_command.__name__}"))(_command)
 
-GROUPS = {
-    "model": "models",
-    "config": "configuration",
-    "sessions": "sessions",
-    "audit": "audit",
-    "prompt": "prompt",
-    "memory": "memory",
-    "fleet": "fleet",
-    "mcp": "mcp",
-}
-"""Commands with commands of their own, each with its module in `cli/commands/`."""
+GROUPS = ("model", "config", "sessions", "audit", "prompt", "memory", "fleet", "mcp")
+"""Commands with commands of their own, each in a module of `cli/commands/`."""
 
 _ONLY_LISTED = sys.argv[1:] in (["--help"], ["-h"])
 """True if the help shows only the names of the groups, which needs none of their modules."""
 
-for _name, _module in GROUPS.items():
+for _name in GROUPS:
     if _ONLY_LISTED:
         app.add_typer(typer.Typer(help=text(f"help.{_name}")), name=_name)
     else:
-        app.add_typer(import_module(f"duckflow.cli.commands.{_module}").commands, name=_name)
+        app.add_typer(import_module(f"duckflow.cli.commands.{_name}").commands, name=_name)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it with the flag
@@ -73,7 +65,6 @@ def conversation(
     if context.invoked_subcommand is not None:
         return
     from duckflow.cli.chat.launch import launch  # noqa: PLC0415 - heavy, and not for --help
-    from duckflow.cli.plain_flags import ConversationOptions  # noqa: PLC0415 - as above
 
     launch(ConversationOptions(model=model, mode=mode, workspace=workspace, trust=trust, last=last))
 
@@ -88,7 +79,6 @@ def resume(
 ) -> None:
     """Take up a session again."""
     from duckflow.cli.chat.launch import launch  # noqa: PLC0415 - heavy, and not for --help
-    from duckflow.cli.plain_flags import ConversationOptions  # noqa: PLC0415 - as above
 
     launch(ConversationOptions(model, mode, trust=trust, last=session is None, session=session))
 

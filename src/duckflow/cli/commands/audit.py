@@ -8,11 +8,14 @@ from duckflow.cli.flags import JsonFlag, option
 from duckflow.i18n.catalogue import text
 
 commands = typer.Typer(help=text("help.audit"), no_args_is_help=True)
-SessionFlag = Annotated[str | None, option("session", "audit_session", metavar="ID")]
 
 
 @commands.command("show", help=text("help.audit_show"))
-def show(session: SessionFlag = None, *, json: JsonFlag = False) -> None:
+def show(
+    session: Annotated[str | None, option("session", "audit_session", metavar="ID")] = None,
+    *,
+    json: JsonFlag = False,
+) -> None:
     """Print the entries, oldest first."""
     from duckflow.cli.reports.audit import print_entries  # noqa: PLC0415 - heavy, and not for --help
 

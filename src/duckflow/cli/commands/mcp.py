@@ -15,15 +15,6 @@ if TYPE_CHECKING:
 
 commands = typer.Typer(help=text("help.mcp"), no_args_is_help=True)
 NameArgument = Annotated[str, argument("NAME", "mcp_name")]
-CommandArgument = Annotated[list[str] | None, argument("[-- COMMAND ARGS...]", "mcp_command")]
-FileArgument = Annotated[Path, argument("FILE", "mcp_file")]
-UrlFlag = Annotated[str, option("url", "mcp_url", metavar="URL")]
-EnvFlag = Annotated[list[str] | None, option("env", "mcp_env", metavar="NAME=VALUE")]
-HeaderFlag = Annotated[list[str] | None, option("header", "mcp_header", metavar="NAME:VALUE")]
-ReadFlag = Annotated[list[str] | None, option("read", "mcp_read", metavar="PATH")]
-NetworkFlag = Annotated[bool, option("network", "mcp_network")]
-OpenFlag = Annotated[bool, option("no-sandbox", "mcp_no_sandbox")]
-WriteFlag = Annotated[bool, option("write", "mcp_write")]
 
 
 @commands.command("list", help=text("help.mcp_list"))
@@ -37,15 +28,15 @@ def list_all(workspace: FolderFlag = HERE, *, trust: TrustFlag = False, json: Js
 @commands.command("add", help=text("help.mcp_add"))
 def add(
     name: NameArgument,
-    command: CommandArgument = None,
-    url: UrlFlag = "",
-    env: EnvFlag = None,
-    header: HeaderFlag = None,
-    read: ReadFlag = None,
+    command: Annotated[list[str] | None, argument("[-- COMMAND ARGS...]", "mcp_command")] = None,
+    url: Annotated[str, option("url", "mcp_url", metavar="URL")] = "",
+    env: Annotated[list[str] | None, option("env", "mcp_env", metavar="NAME=VALUE")] = None,
+    header: Annotated[list[str] | None, option("header", "mcp_header", metavar="NAME:VALUE")] = None,
+    read: Annotated[list[str] | None, option("read", "mcp_read", metavar="PATH")] = None,
     *,
-    network: NetworkFlag = False,
-    no_sandbox: OpenFlag = False,
-    write: WriteFlag = False,
+    network: Annotated[bool, option("network", "mcp_network")] = False,
+    no_sandbox: Annotated[bool, option("no-sandbox", "mcp_no_sandbox")] = False,
+    write: Annotated[bool, option("write", "mcp_write")] = False,
 ) -> None:
     """Add a server to the user's configuration."""
     from duckflow.config.files.mcp_servers import add_server, named_paths  # noqa: PLC0415 - as above
@@ -96,7 +87,7 @@ def try_out(
 
 
 @commands.command("import", help=text("help.mcp_import"))
-def import_file(file: FileArgument) -> None:
+def import_file(file: Annotated[Path, argument("FILE", "mcp_file")]) -> None:
     """Add the servers of another agent's configuration."""
     from duckflow.config.files.mcp_servers import add_server, read_foreign  # noqa: PLC0415 - as above
     from duckflow.config.loading import user_file  # noqa: PLC0415 - heavy, and not for --help

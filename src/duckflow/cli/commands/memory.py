@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from duckflow.store.memory import Memories
 
 commands = typer.Typer(help=text("help.memory"), no_args_is_help=True)
-IdArgument = Annotated[str, argument("ID", "memory")]
-IdsArgument = Annotated[list[str] | None, argument("[ID]...", "memory")]
-TextArgument = Annotated[str, argument("TEXT", "memory_text")]
-AllFlag = Annotated[bool, option("all", "memory_all")]
 
 
 @commands.command("list", help=text("help.memory_list"))
@@ -33,7 +29,10 @@ def list_all(*, json: JsonFlag = False) -> None:
 
 
 @commands.command("edit", help=text("help.memory_edit"))
-def edit(wanted: IdArgument, words: TextArgument) -> None:
+def edit(
+    wanted: Annotated[str, argument("ID", "memory")],
+    words: Annotated[str, argument("TEXT", "memory_text")],
+) -> None:
     """Replace the text of a memory."""
     from duckflow.cli.secrets import without_secrets  # noqa: PLC0415 - heavy, and not for --help
 
@@ -43,7 +42,11 @@ def edit(wanted: IdArgument, words: TextArgument) -> None:
 
 
 @commands.command("delete", help=text("help.memory_delete"))
-def delete(wanted: IdsArgument = None, *, everything: AllFlag = False) -> None:
+def delete(
+    wanted: Annotated[list[str] | None, argument("[ID]...", "memory")] = None,
+    *,
+    everything: Annotated[bool, option("all", "memory_all")] = False,
+) -> None:
     """Delete some memories, or all."""
     if bool(wanted) == everything:
         raise UsageError("memory.which")

@@ -17,15 +17,7 @@ if TYPE_CHECKING:
     from duckflow.store.sessions import Sessions
 
 commands = typer.Typer(help=text("help.sessions"), no_args_is_help=True)
-ReplayFlag = Annotated[bool, option("replay")]
-SpeedFlag = Annotated[float, option("speed", min=0)]
-OutputFlag = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help=text("help.option.output"))
-]
-ExportJsonFlag = Annotated[bool, option("json", "export_json")]
 NumberArgument = Annotated[int | None, argument("N", "message")]
-FilesFlag = Annotated[bool, option("files", "rewind_files")]
-ConversationFlag = Annotated[bool, option("conversation", "rewind_conversation")]
 SessionArgument = Annotated[str, argument("ID", "session")]
 
 
@@ -43,7 +35,11 @@ def list_all(*, json: JsonFlag = False) -> None:
 
 @commands.command("show", help=text("help.sessions_show"))
 def show(
-    session: SessionArgument, *, json: JsonFlag = False, replayed: ReplayFlag = False, speed: SpeedFlag = 1.0
+    session: SessionArgument,
+    *,
+    json: JsonFlag = False,
+    replayed: Annotated[bool, option("replay")] = False,
+    speed: Annotated[float, option("speed", min=0)] = 1.0,
 ) -> None:
     """Print the events of one session."""
     from duckflow.domain.reduce.rewind import present  # noqa: PLC0415 - heavy, and not for --help
@@ -62,7 +58,14 @@ def show(
 
 
 @commands.command("export", help=text("help.sessions_export"))
-def export(session: SessionArgument, output: OutputFlag = None, *, json: ExportJsonFlag = False) -> None:
+def export(
+    session: SessionArgument,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help=text("help.option.output"))
+    ] = None,
+    *,
+    json: Annotated[bool, option("json", "export_json")] = False,
+) -> None:
     """Write one session as a document."""
     from duckflow.domain.reduce.rewind import present  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.ui.views.export import as_json, as_markdown  # noqa: PLC0415 - heavy, and not for --help
@@ -85,8 +88,8 @@ def rewind(
     session: SessionArgument,
     number: NumberArgument = None,
     *,
-    files: FilesFlag = False,
-    conversation: ConversationFlag = False,
+    files: Annotated[bool, option("files", "rewind_files")] = False,
+    conversation: Annotated[bool, option("conversation", "rewind_conversation")] = False,
     json: JsonFlag = False,
 ) -> None:
     """Return to the point before a message, or list the messages."""
