@@ -74,9 +74,12 @@ class FleetWorker:
         beating = threading.Thread(target=self._beat, daemon=True)
         beating.start()
         look_s = _LOCAL_LOOK_S if self._runs.database.sqlite else _LOOK_S
-        while not stop.is_set() and not (until_idle and await self._idle()):
-            if len(self._held) < AT_ONCE and await self.take() is not None:
-                continue
+        while not stop.is_set():
+            with suppress(UserError, SQLAlchemyError):  # the database may be back soon
+                if len(self._held) < AT_ONCE and await self.take() is not None:
+                    continue
+                if until_idle and await self._idle():
+                    break
             with suppress(TimeoutError):
                 async with asyncio.timeout(look_s):
                     await stop.wait()
@@ -113,11 +116,17 @@ class FleetWorker:
             self._held.pop(run.id, None)
             self._runs.note(run, **values)
         except LostRun:
-            if self._runs.find(run.id).state != "cancelled":
+            if not self._is_cancelled(run.id):
                 self._on_lost()
         finally:
             self._held.pop(run.id, None)
             live.resting.set()
+
+    def _is_cancelled(self, run_id: str) -> bool:
+        try:
+            return self._runs.find(run_id).state == "cancelled"
+        except (UserError, SQLAlchemyError):
+            return False
 
     async def _rest(self) -> None:
         """Let nothing more begin, and wait a while for what has begun."""
@@ -146,7 +155,7 @@ class FleetWorker:
         for run_id, (live, task) in [*self._held.items()]:
             if self._runs.extend(live.run) or run_id not in self._held:
                 continue
-            if self._runs.find(run_id).state != "cancelled":
+            if not self._is_cancelled(run_id):
                 self._on_lost()
             task.get_loop().call_soon_threadsafe(task.cancel)
 
