@@ -1,9 +1,4 @@
-"""Many requests in many repositories, durable, by as many workers as there are (M8).
-
-For a page that shows the runs: `in_use()` says whether there are any without importing a database, and
-`fleet.fleet.open_fleet()` gives a `Fleet`, whose `runs.listed()`, `runs.find(id)`, `runs.events(id, after)`
-and `state(run)` read, and whose `answer(id, text, run.question)` answers exactly what was shown.
-"""
+"""Many requests in many repositories, durable, with any number of workers (M8)."""
 
 import os
 
@@ -14,5 +9,5 @@ FILE = "fleet.db"
 
 
 def in_use() -> bool:
-    """Whether there is a fleet to show: a database is named, or there is one at home."""
+    """Return True if a database is named or exists; imports nothing of the fleet."""
     return bool(os.environ.get(VARIABLE)) or (state_dir() / FILE).exists()

@@ -91,7 +91,7 @@ class FleetWorker:
                 await asyncio.to_thread(self._runs.note, one.live.run, state="queued")
 
     async def take(self) -> asyncio.Task[None] | None:
-        """Begin to work on the next run of the queue; None if there is none."""
+        """Begin to work on the next run; None if the queue is empty."""
         run = await asyncio.to_thread(self._runs.take, self._machine, self._lease_s)
         if run is None:
             return None

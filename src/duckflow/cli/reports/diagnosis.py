@@ -1,4 +1,4 @@
-"""What `duckflow doctor` looks at. Nothing is changed, and no model is loaded."""
+"""The checks of `duckflow doctor`. They change nothing and load no model."""
 
 import asyncio
 import importlib.util
@@ -34,7 +34,7 @@ SIGNS: dict[State, str] = {"ok": "✓", "lacking": "!", "broken": "✗"}
 
 
 class DoctorFinding(NamedTuple):
-    """One line: what was looked at, how it is, and what to do about it."""
+    """Result of one check, with advice if something is missing."""
 
     check: str
     state: State
@@ -43,14 +43,14 @@ class DoctorFinding(NamedTuple):
 
 
 def show(finding: DoctorFinding) -> str:
-    """The finding as a person reads it."""
+    """Return the finding for people."""
     title = text(f"doctor.{finding.check}")
     line = text("doctor.line", sign=SIGNS[finding.state], title=title, found=finding.found)
     return f"{line}\n{text('doctor.advice', advice=finding.advice)}" if finding.advice else line
 
 
 def examine(folder: Path, model: str | None, *, trusted: bool) -> Iterator[DoctorFinding]:
-    """All findings, in the order they are shown."""
+    """Run all checks, in the order of their display."""
     yield _version()
     settings = Settings()
     try:
@@ -102,7 +102,7 @@ async def _model(settings: Settings) -> DoctorFinding:
 
 
 async def _with_window(found: str, name: str, settings: Settings) -> str:
-    """The finding with the model's window, where that can be told without loading anything large."""
+    """Add the size of the model's window, if nothing large must be loaded to know it."""
     provider = PROVIDERS.get(name.partition(":")[0])
     if provider is None or provider.wire == "pydantic_ai":
         return found
@@ -110,7 +110,7 @@ async def _with_window(found: str, name: str, settings: Settings) -> str:
         learned = LearnedWindows(state_dir() / WINDOWS)
         client = await open_client(name, settings.llm, os.environ, learned=learned)
     except UserError:
-        return found  # the first message meets the same error, and tells it
+        return found  # the first message meets the same error, and reports it
     traits = client.traits
     await client.aclose()
     source = text(f"window.{traits.window_from}")

@@ -1,1 +1,1 @@
-"""The web view wired up: sessions that are read along, sessions this process works on, the launch."""
+"""The web view: sessions of this machine, runs of the fleet, the server, and its start."""
