@@ -70,7 +70,7 @@ def test_I5_without_an_adjustment_that_is_said():
 def test_I4_I5_a_limit_that_could_not_be_worked_out_says_so():
     limit = compute_limit("research", Vitals(), float("nan"), LIMITS)
     (line,) = shown(limit)
-    assert line.startswith("The limit could not be worked out (ValueError(")
+    assert line.startswith("The limit could not be computed (ValueError(")
     assert line.endswith("so it is 20 loops.")
 
 
