@@ -348,7 +348,7 @@ class OpenSession:
         question, answer = given
         shown = hash_of(question)
         if isinstance(answer, AnswerApproval):
-            return AnswerShown(shown=shown, answer=answer)
+            return AnswerShown(question_hash=shown, answer=answer)
         if isinstance(answer, ChooseWay):
-            return ChooseShown(shown=shown, way=answer)
-        return AnswerInWords(shown=shown, text=answer)
+            return ChooseShown(question_hash=shown, way=answer)
+        return AnswerInWords(question_hash=shown, text=answer)

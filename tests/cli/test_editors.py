@@ -175,7 +175,7 @@ def answer_in_another_window() -> tuple[str, str]:
     window = SecondWindow()
     try:
         asked = wait_until(lambda: window.state.approval)
-        yes = AnswerShown(shown=hash_of(asked), answer=AnswerApproval(yes=True))
+        yes = AnswerShown(question_hash=hash_of(asked), answer=AnswerApproval(yes=True))
         return window.send(yes), window.send(yes)
     finally:
         window.close()

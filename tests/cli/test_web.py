@@ -42,8 +42,13 @@ def test_M7_a_whole_request_in_the_browser(folder: Path, tmp_path: Path):
         assert stale.status_code == 409
         assert "no longer open" in stale.json()["message"]
         edited = {"yes": True, "edited": "rm -rf"}
-        assert client.send(session, kind="answer", shown=asked["shown"], answer=edited).status_code == 409
-        answer = {"kind": "answer", "shown": asked["shown"], "answer": {"yes": True}}
+        assert (
+            client.send(
+                session, kind="answer", question_hash=asked["question_hash"], answer=edited
+            ).status_code
+            == 409
+        )
+        answer = {"kind": "answer", "question_hash": asked["question_hash"], "answer": {"yes": True}}
         assert client.send(session, **answer).json() == {"waiting": False}
         shown = client.reply(session, "Written.")
         assert (folder / "a.txt").read_text() == "neu\n"
@@ -69,7 +74,12 @@ def test_M7_a_whole_request_in_the_browser(folder: Path, tmp_path: Path):
         assert client.send(session, kind="say", text="And b.txt").json() == {"waiting": False}
         second = client.question(session)
         refusal = {"yes": False, "reason": "not this one"}
-        assert client.send(session, kind="answer", shown=second["shown"], answer=refusal).status_code == 200
+        assert (
+            client.send(
+                session, kind="answer", question_hash=second["question_hash"], answer=refusal
+            ).status_code
+            == 200
+        )
         client.reply(session, "Then not.")
         assert not (folder / "b.txt").exists()
         assert client.send(session, kind="undo").json() == {"waiting": False}
@@ -109,7 +119,10 @@ def test_M7_what_another_process_stopped_at_is_answered_in_the_browser(folder: P
         assert "a.txt" in asked["question"]
         assert client.send(session, kind="cancel").json()["message"] == "実行中の作業はありません。"
         assert (
-            client.send(session, kind="answer", shown=asked["shown"], answer={"yes": True}).status_code == 200
+            client.send(
+                session, kind="answer", question_hash=asked["question_hash"], answer={"yes": True}
+            ).status_code
+            == 200
         )
         client.reply(session, "書きました。")
     assert (folder / "a.txt").read_text() == "neu\n"
@@ -141,7 +154,7 @@ def test_M7_nobody_else_is_let_in_and_nothing_is_answered(folder: Path, tmp_path
         wish = {"folder": str(folder), "text": "Write a.txt", "mode": "ask"}
         session = client.post("api/sessions", wish).json()["session"]
         asked = client.question(session)
-        yes = {"kind": "answer", "shown": asked["shown"], "answer": {"yes": True}}
+        yes = {"kind": "answer", "question_hash": asked["question_hash"], "answer": {"yes": True}}
         path = f"api/sessions/{session}/commands"
         bare = {"content-type": "application/json"}
         here, where = {"origin": client.origin}, client.base + path
@@ -174,7 +187,7 @@ def test_M7_nobody_else_is_let_in_and_nothing_is_answered(folder: Path, tmp_path
             ("its own form", lambda: client.http.post(where, data=yes, headers=here), 400),
             ("foreign stream", lambda: client.get(f"api/stream?session={session}", **foreign), 403),
             ("foreign websocket", lambda: client.get("api/stream", **foreign, **socket), 403),
-            ("answer without its hash", lambda: client.post(path, {**yes, "shown": ""}), 409),
+            ("answer without its hash", lambda: client.post(path, {**yes, "question_hash": ""}), 409),
             ("choice for an approval", lambda: client.post(path, {**yes, "kind": "choose"}), 400),
             ("far too deep", lambda: client.http.post(where, content=b"[" * 9_999, headers=bare | here), 400),
             ("too many pieces", lambda: client.http.post(where, content=pieces(), headers=bare | here), 400),
@@ -198,7 +211,9 @@ def test_M7_nobody_else_is_let_in_and_nothing_is_answered(folder: Path, tmp_path
                 assert "text/html" not in answer.headers["content-type"]
         refused.report()
         stranger.http.close()
-        assert client.question(session)["shown"] == asked["shown"], "the question is still open"
+        assert client.question(session)["question_hash"] == asked["question_hash"], (
+            "the question is still open"
+        )
         assert not (folder / "a.txt").exists()
 
 

@@ -73,13 +73,13 @@ def test_M8_the_fleet_is_watched_answered_cancelled_and_retried_on_the_page(fold
 
         run = f"run-{asking}"
         asked = client.question(run)
-        assert (asked["kind"], asked["shown"]) == ("approval", hash_of(ASKED))
+        assert (asked["kind"], asked["question_hash"]) == ("approval", hash_of(ASKED))
         assert ["changed", 0, None, 1, "x"] in asked["difference"]
-        yes = {"kind": "answer", "shown": asked["shown"], "answer": {"yes": True}}
+        yes = {"kind": "answer", "question_hash": asked["question_hash"], "answer": {"yes": True}}
         refused = Failures()
         for name, command in (
-            ("another hash", {**yes, "shown": "0" * 64}),
-            ("the fleet's own hash", {**yes, "shown": listed["question"]["shown"]}),
+            ("another hash", {**yes, "question_hash": "0" * 64}),
+            ("the fleet's own hash", {**yes, "question_hash": listed["question"]["question_hash"]}),
             ("a text in its place", {**yes, "answer": {"yes": True, "edited": "rm"}}),
             ("undo", {"kind": "undo"}),
         ):
@@ -92,7 +92,11 @@ def test_M8_the_fleet_is_watched_answered_cancelled_and_retried_on_the_page(fold
         assert not [found for event, found in gone if event == "question" and found], "answered: not asked"
 
         words = client.question(f"run-{talking}")
-        said = {"kind": "choose", "shown": words["shown"], "way": {"text": "Take the second one"}}
+        said = {
+            "kind": "choose",
+            "question_hash": words["question_hash"],
+            "way": {"text": "Take the second one"},
+        }
         with refused.of("no words"):
             assert client.send(f"run-{talking}", **{**said, "way": {"text": " "}}).status_code == 409
         assert client.send(f"run-{talking}", **said).status_code == 200
@@ -119,7 +123,7 @@ def test_M8_the_fleet_is_watched_answered_cancelled_and_retried_on_the_page(fold
             for run in (asking, talking)
         }
         queued = fleet.runs.find(new.removeprefix("run-"))
-    allowed = AnswerShown(shown=hash_of(ASKED), answer=AnswerApproval(yes=True))
+    allowed = AnswerShown(question_hash=hash_of(ASKED), answer=AnswerApproval(yes=True))
     assert answers == {asking: allowed, talking: SayMessage(text="Take the second one")}
     assert (queued.request, queued.options.mode, queued.state) == ("And this", "edits", "queued")
 

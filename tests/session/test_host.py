@@ -60,7 +60,7 @@ async def test_a_client_sends_commands_and_sees_everything_that_comes_of_them(fo
         asked = host.state.approval
         assert (first.outcome, asked is None) == ("awaiting_approval", False)
         assert asked is not None
-        answer = AnswerShown(shown=hash_of(asked), answer=YES)
+        answer = AnswerShown(question_hash=hash_of(asked), answer=YES)
         assert (await host.send(answer)).outcome == "done"
         assert (await host.send(answer)).objection == "clients.stale", "an answer counts once"
         assert (folder / "a.txt").read_text() == "one\n"
@@ -104,7 +104,7 @@ async def test_a_guest_waits_for_the_question_may_not_change_it_and_hears_errors
         later = host.send(SayMessage(text="And this"), guest=True)
         empty = host.send(SayMessage(text=" "), guest=True)
         assert empty.taken.result() == "clients.not_offered"
-        edited = AnswerShown(shown=hash_of(asked), answer=replace(YES, edited="two\n"))
+        edited = AnswerShown(question_hash=hash_of(asked), answer=replace(YES, edited="two\n"))
         assert host.send(edited, guest=True).taken.result() == "clients.not_offered"
         assert not later.taken.done()
         await host.send(edited)

@@ -86,12 +86,12 @@ async def test_what_a_second_window_sends_waits_without_secrets(folder: Path):
         log.append("abcd1234", [began])
         window = RemoteSession(log, find_session("abcd"), redactor())
         answer = AnswerApproval(yes=False, reason=f"use {key}")
-        window.send(AnswerShown(shown="0" * 64, answer=answer))
+        window.send(AnswerShown(question_hash="0" * 64, answer=answer))
         window.send(SayMessage(text=f"it is {key}"))
         await asyncio.sleep(0)
         stored = [command for _, command in CommandInbox(log.database).waiting("abcd1234")]
         await window.aclose()
     assert isinstance(stored[0], AnswerShown)
-    assert stored[0].shown == "0" * 64
+    assert stored[0].question_hash == "0" * 64
     assert key not in f"{stored}"
     assert "use " in stored[0].answer.reason

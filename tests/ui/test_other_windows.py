@@ -42,15 +42,17 @@ def test_M7_a_question_answered_elsewhere_vanishes_in_the_terminal_and_the_other
             assert "> !touch never" in terminal.text, "a message, not a command of the terminal's"
             asked = window.state.approval
             assert asked is not None
-            stale = AnswerShown(shown="0" * 64, answer=YES)
+            stale = AnswerShown(question_hash="0" * 64, answer=YES)
             assert window.send(stale) == "clients.stale"
             assert not (folder / "a.txt").exists()
-            assert window.send(AnswerShown(shown=hash_of(asked), answer=YES)) == ""
+            assert window.send(AnswerShown(question_hash=hash_of(asked), answer=YES)) == ""
             terminal.wait_for("Written.")
             assert "answered in another window" in terminal.text
             assert (folder / "a.txt").read_text() == "neu\n"
             assert not (folder / "never").exists()
-            assert window.send(AnswerShown(shown=hash_of(asked), answer=YES)) == "clients.stale", "used once"
+            assert window.send(AnswerShown(question_hash=hash_of(asked), answer=YES)) == "clients.stale", (
+                "used once"
+            )
 
             terminal.type("And b.txt\r")
             second = wait_until(lambda: window.state.approval)
@@ -58,7 +60,7 @@ def test_M7_a_question_answered_elsewhere_vanishes_in_the_terminal_and_the_other
             terminal.wait_until(lambda: terminal.text.count("Allow it?") > 1 or "Allow" in terminal.shown[-3])
             terminal.type("n not now\r")
             terminal.wait_for("Both.")
-            assert window.send(AnswerShown(shown=hash_of(second), answer=YES)) == "clients.stale"
+            assert window.send(AnswerShown(question_hash=hash_of(second), answer=YES)) == "clients.stale"
             assert not (folder / "b.txt").exists()
             assert window.send(CancelWork()) == "clients.nothing_runs"
             assert window.send(SetMode(mode="plan")) == ""
@@ -100,31 +102,35 @@ def test_M7_only_the_open_question_can_be_answered_and_only_as_it_offers():
     approving, consulting = AgentState(approval=asked), AgentState(consultation=way)
     wrong = replace(asked, difference="+y")
     table = [
-        (approving, AnswerShown(shown=hash_of(asked), answer=YES), ""),
-        (approving, AnswerShown(shown=hash_of(wrong), answer=YES), "clients.stale"),
+        (approving, AnswerShown(question_hash=hash_of(asked), answer=YES), ""),
+        (approving, AnswerShown(question_hash=hash_of(wrong), answer=YES), "clients.stale"),
         (
             approving,
-            AnswerShown(shown=hash_of(replace(asked, approval_id="p2")), answer=YES),
+            AnswerShown(question_hash=hash_of(replace(asked, approval_id="p2")), answer=YES),
             "clients.stale",
         ),
-        (approving, AnswerShown(shown="", answer=YES), "clients.stale"),
+        (approving, AnswerShown(question_hash="", answer=YES), "clients.stale"),
         (
             approving,
-            AnswerShown(shown=hash_of(asked), answer=replace(YES, always=True)),
+            AnswerShown(question_hash=hash_of(asked), answer=replace(YES, always=True)),
             "clients.not_offered",
         ),
         (
             approving,
-            AnswerShown(shown=hash_of(asked), answer=replace(YES, edited="rm")),
+            AnswerShown(question_hash=hash_of(asked), answer=replace(YES, edited="rm")),
             "clients.not_offered",
         ),
-        (approving, ChooseShown(shown=hash_of(asked), way=ChooseWay(text="x")), "clients.stale"),
-        (consulting, AnswerShown(shown=hash_of(way), answer=YES), "clients.stale"),
-        (consulting, ChooseShown(shown=hash_of(way), way=ChooseWay(choice="rest")), ""),
-        (consulting, ChooseShown(shown=hash_of(way), way=ChooseWay(text="do this")), ""),
-        (consulting, ChooseShown(shown=hash_of(way), way=ChooseWay(choice="stop")), "clients.not_offered"),
-        (consulting, ChooseShown(shown=hash_of(way), way=ChooseWay()), "clients.not_offered"),
-        (AgentState(), ChooseShown(shown=hash_of(way), way=ChooseWay(text="x")), "clients.stale"),
+        (approving, ChooseShown(question_hash=hash_of(asked), way=ChooseWay(text="x")), "clients.stale"),
+        (consulting, AnswerShown(question_hash=hash_of(way), answer=YES), "clients.stale"),
+        (consulting, ChooseShown(question_hash=hash_of(way), way=ChooseWay(choice="rest")), ""),
+        (consulting, ChooseShown(question_hash=hash_of(way), way=ChooseWay(text="do this")), ""),
+        (
+            consulting,
+            ChooseShown(question_hash=hash_of(way), way=ChooseWay(choice="stop")),
+            "clients.not_offered",
+        ),
+        (consulting, ChooseShown(question_hash=hash_of(way), way=ChooseWay()), "clients.not_offered"),
+        (AgentState(), ChooseShown(question_hash=hash_of(way), way=ChooseWay(text="x")), "clients.stale"),
     ]
     failures = Failures()
     for state, command, expected in table:

@@ -27,18 +27,18 @@ class SayMessage(Frozen):
 
 
 class AnswerShown(Frozen):
-    """The user's answer to an approval; `shown` is the `hash_of` the question."""
+    """The user's answer to an approval; `question_hash` is the `hash_of` it."""
 
     kind: Literal["answer"] = "answer"
-    shown: str
+    question_hash: str
     answer: AnswerApproval
 
 
 class ChooseShown(Frozen):
-    """The user's answer to a consultation; `shown` is the `hash_of` the question."""
+    """The user's answer to a consultation; `question_hash` is the `hash_of` it."""
 
     kind: Literal["choose"] = "choose"
-    shown: str
+    question_hash: str
     way: ChooseWay
 
 
@@ -88,14 +88,14 @@ ClientCommand = Annotated[_Sendable, Field(discriminator="kind")]
 class AnswerInWords(Frozen):
     """The answer to the open question as it was typed; unclear words are asked again."""
 
-    shown: str
+    question_hash: str
     text: str
 
 
 class DeclineAndStop(Frozen):
     """A no to the open approval, after which nothing goes on."""
 
-    shown: str
+    question_hash: str
 
 
 class ContinueWork(Frozen):
@@ -190,6 +190,6 @@ def objection_to(command: SessionCommand, state: AgentState, *, guest: bool = Tr
             offered = known and bool(way.choice or way.text.strip())
         case _:
             return ""
-    if asked is None or hash_of(asked) != command.shown:
+    if asked is None or hash_of(asked) != command.question_hash:
         return "clients.stale"
     return "" if offered else "clients.not_offered"

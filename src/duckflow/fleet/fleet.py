@@ -87,7 +87,7 @@ class Fleet:
             return "clients.stale"
         if state.question is not None:
             objection = objection_to(command, state)
-        elif isinstance(command, AnswerShown) or command.shown != run.question:
+        elif isinstance(command, AnswerShown) or command.question_hash != run.question:
             objection = "clients.stale"
         else:  # it waits for words
             objection = "" if command.way.text.strip() else "clients.not_offered"

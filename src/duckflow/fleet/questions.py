@@ -46,10 +46,10 @@ def read_command(state: AgentState, said: str) -> ClientCommand | None:
     """Return the command that answers the open question in these words; None if they are unclear."""
     if state.approval is not None:
         answer = read_answer(said)
-        return AnswerShown(shown=hash_of(state.approval), answer=answer) if answer else None
+        return AnswerShown(question_hash=hash_of(state.approval), answer=answer) if answer else None
     if state.consultation is not None:
         way = read_choice(said, state.consultation)
-        return ChooseShown(shown=hash_of(state.consultation), way=way) if way else None
+        return ChooseShown(question_hash=hash_of(state.consultation), way=way) if way else None
     return SayMessage(text=said) if said.strip() else None
 
 

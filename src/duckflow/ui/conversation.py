@@ -210,9 +210,9 @@ class Conversation:
         shown = hash_of(asked)
         if isinstance(asked, Consultation):
             way = await self._questions.consult(asked)
-            return None if way is None else commands.ChooseShown(shown=shown, way=way)
+            return None if way is None else commands.ChooseShown(question_hash=shown, way=way)
         proposed = await self._client.proposal() if asked.editable else None
         answer: AnswerApproval | None = await self._questions.approve(asked, proposed)
         if answer is None:
-            return commands.DeclineAndStop(shown=shown)
-        return commands.AnswerShown(shown=shown, answer=answer)
+            return commands.DeclineAndStop(question_hash=shown)
+        return commands.AnswerShown(question_hash=shown, answer=answer)

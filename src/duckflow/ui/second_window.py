@@ -102,10 +102,10 @@ class SecondWindow(Listener):
         shown = commands.hash_of(asked)
         if isinstance(asked, Approval):
             answer = await self._questions.approve(asked)
-            command = commands.AnswerShown(shown=shown, answer=answer) if answer else None
+            command = commands.AnswerShown(question_hash=shown, answer=answer) if answer else None
         else:
             way = await self._questions.consult(asked)
-            command = commands.ChooseShown(shown=shown, way=way) if way else None
+            command = commands.ChooseShown(question_hash=shown, way=way) if way else None
         if command is None:
             self._writer.line(text("attach.open"), "dim")
         else:

@@ -158,7 +158,7 @@ def approval_payload(approval: Approval) -> Payload:
     return {
         **view.model_dump(mode="json", exclude={"expected", "editable"}),
         "kind": "approval",
-        "shown": hash_of(approval),
+        "question_hash": hash_of(approval),
         "difference": rows_of(approval.difference),
     }
 
@@ -168,7 +168,7 @@ def consultation_payload(asked: Consultation) -> Payload:
     situation = consultation_text(asked).split(f"\n{text('consultation.ways')}", 1)[0]
     return {
         "kind": "consultation",
-        "shown": hash_of(asked),
+        "question_hash": hash_of(asked),
         "question": situation,
         "choices": [
             {
@@ -183,7 +183,7 @@ def consultation_payload(asked: Consultation) -> Payload:
 
 def words_payload(shown: str) -> Payload:
     """A run waits for words: what it said last is above."""
-    return {"kind": "consultation", "shown": shown, "question": text("web.words"), "choices": []}
+    return {"kind": "consultation", "question_hash": shown, "question": text("web.words"), "choices": []}
 
 
 def evidence_payload(story: list[StoredEvent], wanted: str) -> Payload | None:

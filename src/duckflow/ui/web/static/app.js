@@ -131,9 +131,9 @@ function drawLive([reply, output, wait, thinking]) {
 }
 
 function takeQuestion(question) {
-  const fresh = question && question.shown !== asked;
-  if ((question?.shown ?? null) === asked && question) return;
-  asked = question?.shown ?? null;
+  const fresh = question && question.question_hash !== asked;
+  if ((question?.question_hash ?? null) === asked && question) return;
+  asked = question?.question_hash ?? null;
   drawQuestion(at('question'), question, act);
   drawComposer();
   document.title = question ? `● ${NAME}` : NAME;

@@ -12,7 +12,7 @@ export function drawQuestion(section, question, act) {
 
 function approval(section, question, act) {
   const reason = h('input', { id: 'reason', type: 'text', maxlength: 2000, autocomplete: 'off', placeholder: t('question.reason_hint') });
-  const answer = (yes, always) => act({ kind: 'answer', shown: question.shown, answer: { yes, always, reason: yes ? '' : reason.value.trim() } });
+  const answer = (yes, always) => act({ kind: 'answer', question_hash: question.question_hash, answer: { yes, always, reason: yes ? '' : reason.value.trim() } });
   const yes = h('button', { type: 'button', id: 'yes', class: 'good', onclick: () => answer(true, false) }, t('question.yes'));
   const always = question.always ? h('button', { type: 'button', id: 'always', title: question.always, onclick: () => answer(true, true) }, t('question.always')) : null;
   const no = h('button', { type: 'button', id: 'no', class: 'bad', onclick: () => answer(false, false) }, t('question.no'));
@@ -58,7 +58,7 @@ function consultation(question, act) {
   const words = h('input', { id: 'words', type: 'text', maxlength: 20000, autocomplete: 'off', placeholder: t('question.words_hint') });
   const choose = (choice, needs) => {
     if (needs && !words.value.trim()) { words.focus(); words.setAttribute('aria-invalid', 'true'); return; }
-    act({ kind: 'choose', shown: question.shown, way: { choice, text: words.value.trim() } });
+    act({ kind: 'choose', question_hash: question.question_hash, way: { choice, text: words.value.trim() } });
   };
   return [
     h('h2', { id: 'asked', tabindex: '-1' }, t('question.consultation')),
