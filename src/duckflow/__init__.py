@@ -1,4 +1,4 @@
-"""Duckflow, a coding companion for the terminal, and `Session` for programs of your own."""
+"""Duckflow, a coding agent for the terminal, and `Session` for Python programs."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ __all__ = ["Session", "__version__"]
 
 
 def __getattr__(name: str) -> object:
-    """The engine is imported when it is asked for: `duckflow --help` needs none of it."""
+    """Import the engine on first use: `duckflow --help` does not need it."""
     if name == "Session":
         from duckflow.api import OpenSession  # noqa: PLC0415 - see above
 

@@ -1,4 +1,4 @@
-"""`from duckflow import Session`: the engine for a program of your own (docs/python.md).
+"""`from duckflow import Session`: the engine for Python programs (docs/python.md).
 
     async with Session("project", mode="ask") as session:
         async for update in session.start("Create hello.py that prints hello"):
@@ -56,7 +56,7 @@ from duckflow.tools.files.unsaved import Unsaved
 
 Question = Approval | Consultation
 Answer = AnswerApproval | ChooseWay | str
-"""Words are read as in the conversation, in English and Japanese; what is no clear answer is asked again."""
+"""Text is understood as in the conversation, in English and Japanese; unclear text is asked about again."""
 
 Update = StoredEvent | LiveUpdate
 """An event with its number and time, or a live update."""
@@ -65,13 +65,13 @@ Listener = Callable[[Update], None]
 
 
 def earlier_sessions(folder: Path | str | None = None) -> Sequence[SessionSummary]:
-    """The sessions there are, or those of one folder; the one used last comes first."""
+    """Return all sessions, or those of one folder, the most recently used first."""
     with closing(open_log()) as log:
         return Sessions(log.database).listed(None if folder is None else str(Path(folder).resolve()))
 
 
 def find_session(wanted: str) -> SessionSummary:
-    """The session with this id, or the only one whose id begins so; none of the fleet's."""
+    """Return the session with this id or unique prefix of it; UsageError for a run of the fleet."""
     with closing(open_log()) as log:
         found = Sessions(log.database).show(wanted)
     if found.is_run:
@@ -80,7 +80,7 @@ def find_session(wanted: str) -> SessionSummary:
 
 
 def latest_session(folder: Path) -> SessionSummary:
-    """The session in this folder that was used last; UsageError if there is none."""
+    """Return the session that was used last in this folder; UsageError if it has no session."""
     here = str(folder.resolve())
     with closing(open_log()) as log:
         found = Sessions(log.database).latest(here)
@@ -90,7 +90,7 @@ def latest_session(folder: Path) -> SessionSummary:
 
 
 def delete_session(wanted: str) -> SessionSummary:
-    """Delete a session and all that is kept of it; what was deleted."""
+    """Delete a session with all its files, and return its summary."""
     with closing(open_log()) as log:
         gone = Sessions(log.database).delete(wanted)
     forget_files(gone.id)
@@ -98,7 +98,7 @@ def delete_session(wanted: str) -> SessionSummary:
 
 
 class Work:
-    """The work on a message: iterate over its updates, or await its outcome. It runs in any case."""
+    """Work on a message: iterate over its updates, or await its outcome. It starts at once."""
 
     def __init__(
         self,
@@ -112,16 +112,16 @@ class Work:
         self._more = more
         self._receipt = host.send(command)
         self.outcome: RequestOutcome | None = None
-        """The way it ended; None before that."""
+        """Outcome; None until the work has ended."""
         self.over = False
-        """True once all of it was seen."""
+        """True once all updates have been delivered."""
 
     def __aiter__(self) -> Self:
-        """Its updates, to the end."""
+        """Iterate over the updates until the work ends."""
         return self
 
     async def __anext__(self) -> Update:
-        """The next update."""
+        """Return the next update."""
         while not self.over:
             for update in self._updates.pending():
                 if not isinstance(update, StatusChanged):
@@ -139,7 +139,7 @@ class Work:
         raise StopAsyncIteration
 
     def __await__(self) -> Generator[Any, None, RequestOutcome]:
-        """Let it end, whatever there is to see."""
+        """Wait for the outcome, skipping the updates."""
         return self._drain().__await__()
 
     async def _drain(self) -> RequestOutcome:
@@ -150,13 +150,13 @@ class Work:
 
 
 class OpenSession:
-    """A session in a folder, which programs know as `duckflow.Session`.
+    """A session in a folder, exported as `duckflow.Session`.
 
-    `folder` is the current one if left out, or that of the session whose id (or its beginning) `resume` is.
-    `settings` overrides the user's configuration by dotted key (`{"shell.network": True}`) or, from
-    `config.loading.load`, replaces it. `trust` lets the folder's own configuration act. `attended` says
-    that somebody answers questions, who is then also asked whether the project's own tests may run.
-    `unsaved` gives the text of files that are open in an editor.
+    `folder` defaults to the current folder, or to that of the session that `resume` names by its id or a
+    prefix of it. `settings` overrides the user's configuration by dotted key (`{"shell.network": True}`), or
+    replaces it if it comes from `config.loading.load`. `trust` applies the folder's own configuration.
+    `attended` says that a user answers questions, including whether the project's own tests may run.
+    `unsaved` provides the text of files that are open in an editor.
     """
 
     def __init__(
@@ -182,16 +182,16 @@ class OpenSession:
         self._given: tuple[Question, Answer] | None = None
 
     async def __aenter__(self) -> Self:
-        """Open it."""
+        """Open the session."""
         await self.open()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the session."""
         await self.close()
 
     async def open(self) -> None:
-        """Open the session; UserError if there is none, its folder is in use, or no model answers."""
+        """Open the session; UserError if it does not exist, its folder is in use, or no model answers."""
         earlier = find_session(self._resume) if self._resume else None
         folder = Path(self._folder or (earlier.workspace if earlier else ""))
         loaded = self._loaded(folder)
@@ -209,114 +209,114 @@ class OpenSession:
         self._client = LocalSession(self._host, loaded)
 
     async def close(self) -> None:
-        """Stop what runs and give everything back; what happened is stored, and can be gone on with."""
+        """Stop the work and release all resources. The session is stored and can be resumed."""
         host, self._host = self._host, None
         if host is not None:
             await host.aclose()
 
     @property
     def host(self) -> SessionHost:
-        """The actor that carries out what this session is asked for."""
+        """The actor that carries out the commands of this session."""
         if self._host is None:
             raise UsageError("session.not_open")
         return self._host
 
     @property
     def client(self) -> LocalSession:
-        """The session as the interfaces of this program see it."""
+        """The session as user interfaces see it."""
         return self._client
 
     @property
     def app(self) -> App:
-        """The parts of the engine, for those who need more than this."""
+        """The parts of the engine, for callers that need more than this class."""
         return self.host.app
 
     @property
     def id(self) -> str:
-        """The session's id, to go on with it later."""
+        """The session's id, for resuming it later."""
         return self.state.session_id
 
     @property
     def state(self) -> AgentState:
-        """All that is known of the session now; frozen."""
+        """The current state; frozen."""
         return self.app.session.state
 
     @property
     def question(self) -> Question | None:
-        """What waits for an answer, if anything does."""
+        """The open question, or None."""
         return self.state.question
 
     def listen(self, listener: Listener) -> None:
-        """Call this with every update from now on, also with those between two requests."""
+        """Call `listener` with every update from now on, including those between requests."""
         self._listeners.append(listener)
 
     def start(self, request: str) -> Work:
-        """Work on a message: a new request, or more on the one that waits.
+        """Work on a message: a new request, or an addition to the open one.
 
-        Commands of the user's own (`/review a.py`) and prompts of MCP servers stand for what they say.
+        Custom commands (`/review a.py`) and prompts of MCP servers are replaced by their text.
         """
         return self._begin(SayMessage(text=request))
 
     def go_on(self) -> Work:
-        """Go on with what is open: take the answer that was given, ask again, or work on."""
+        """Continue the open request: apply the given answer, ask again, or work on."""
         if self._given is None and self.question is None and self.state.request is None:
             raise UsageError("run.nothing_open", session=self.id)
         return self._begin(self._answer() or ContinueWork())
 
     def answer(self, question: Question, answer: Answer) -> None:
-        """Answer exactly what was shown; UsageError if that is not what is asked any more.
+        """Answer a question as it was shown; UsageError if another question is open now.
 
-        Inside of a loop over `start` the work goes on by itself; afterwards `go_on` does it.
+        Inside a loop over `start` the work then continues automatically; later, call `go_on`.
         """
         if question != self.question:
             raise UsageError("session.other_question")
         self._given = (question, answer)
 
     def cancel(self) -> None:
-        """Stop the request that runs, in the background too; the session stays open."""
+        """Stop the running request, including its background work; the session stays open."""
         self._given = None
         if self._host is not None:
             waits = not self._host.busy and self.state.background_runs
             self._host.send(StopBackground() if waits else CancelWork())
 
     def set_mode(self, mode: Mode) -> None:
-        """Ask more, or less, from now on."""
+        """Set the permission mode from now on."""
         self.host.send(SetMode(mode=mode))
 
     async def set_model(self, name: str) -> None:
-        """Think with another model from now on."""
+        """Use another model from now on."""
         await self.host.send(SetModel(name=name))
 
     def set_effort(self, effort: EffortChoice) -> None:
-        """Let models think more, or less, from now on."""
+        """Set the thinking effort of models from now on."""
         self.host.send(SetEffort(effort=effort))
 
     def events(self) -> Sequence[StoredEvent]:
-        """All that happened, from the first event; not what was gone back behind."""
+        """Return all events of the conversation, oldest first, without rewound ones."""
         return present(self.app.log.load(self.id))
 
     async def diff(self, *, session: bool = False) -> str:
-        """What changed since the last request began, or the session."""
+        """Return the changes since the last request, or the session, began."""
         return await self.client.diff(session=session)
 
     async def undo(self, actions: int | Literal["all", "redo"] = 1) -> UndoReport:
-        """Take back so many actions, "all" of the last request, or ("redo") what was taken back last."""
+        """Undo a number of actions or "all" of the last request, or "redo" the last undo."""
         done = await self.host.send(UndoWork(wanted=str(actions)))
         return done.report or UndoReport()
 
     def messages(self) -> Sequence[PastMessage]:
-        """What was said, oldest first: to go back to."""
+        """Return the user's messages, oldest first, for `rewind` and `fork`."""
         return self.client.messages()
 
     async def rewind(self, number: int, *, conversation: bool = True, files: bool = True) -> UndoReport:
-        """Go back to before a message, with the conversation, the files, or both."""
+        """Return to the point before a message: the conversation, the files, or both."""
         before = find_message(self.messages(), number).seq
         part: RewindPart = "both" if conversation and files else "files" if files else "conversation"
         done = await self.host.send(RewindWork(before=before, part=part))
         return done.report or UndoReport()
 
     def fork(self, number: int | None = None) -> str:
-        """The id of a new session that begins as this one is now, or was before a message."""
+        """Start a new session from this one, as it is now or was before a message, and return its id."""
         before = None if number is None else find_message(self.messages(), number).seq
         return self.host.send(ForkSession(before=before)).done.result().session_id
 
@@ -341,7 +341,7 @@ class OpenSession:
         return Work(self.host, command, self._updates, self._answer)
 
     def _answer(self) -> SessionCommand | None:
-        """The answer that was given, as a command."""
+        """Return the given answer as a command."""
         given, self._given = self._given, None
         if given is None:
             return None

@@ -1,7 +1,7 @@
-"""Plugins: Python packages that bring operations, providers and checks (L7, docs/plugins.md).
+"""Plugins: Python packages that add operations, providers and checks (L7, docs/plugins.md).
 
-A package names an entry point in the group `duckflow.plugins`; it leads to a `Plugin`, or to a function that
-returns one. All that a plugin needs of Duckflow can be imported from here.
+A package declares an entry point in the group `duckflow.plugins` that is a `Plugin` or a function returning
+one. This module exports everything that a plugin needs.
 """
 
 import json
@@ -61,25 +61,25 @@ _GROUP_BYTES = GROUP.encode()
 
 @dataclass(frozen=True, kw_only=True)
 class Plugin:
-    """What a package brings."""
+    """Contributions of a package."""
 
     operations: Sequence[Tool[Any]] = ()
-    """Their names begin with the plugin's own: `words.count`. They go through the gate like any other."""
+    """Operations, named after the plugin: `words.count`. The gate applies to them as to all others."""
     providers: Mapping[str, OpenModel] = field(default_factory=dict[str, OpenModel])
-    """By the word before the colon of a model's name: how the model with the word after it is opened."""
+    """Functions that open a model, by the part of its name before the colon."""
     checks: Sequence[Checker] = ()
-    """Tools that look at files after an edit or before a verdict, in the sandbox."""
+    """Tools that check files after an edit or before a verdict, in the sandbox."""
 
 
 class Plugins(NamedTuple):
-    """All that could be loaded, together, and what is to be said of each."""
+    """All plugins that could be loaded, merged into one, and facts about each."""
 
     together: Plugin = Plugin()
     facts: tuple[PluginFacts, ...] = ()
 
     @property
     def problems(self) -> tuple[ErrorReported, ...]:
-        """A sentence for each that could not be loaded."""
+        """One error for each plugin that could not be loaded."""
         failed = (one for one in self.facts if one.error)
         return tuple(
             ErrorReported(key="plugins.failed", values={"name": one.name, "reason": one.error})
@@ -88,7 +88,7 @@ class Plugins(NamedTuple):
 
 
 def load_plugins(workspace: Path, disabled: Collection[str] = ()) -> Plugins:
-    """The plugins that are installed. What lies in the workspace is not: nobody has trusted it (SAFETY 6)."""
+    """Load the installed plugins, except from the workspace, which the user has not trusted (SAFETY 6)."""
     folders = [
         folder for folder in sys.path if folder and not Path(folder).resolve().is_relative_to(workspace)
     ]
@@ -101,7 +101,7 @@ def load_plugins(workspace: Path, disabled: Collection[str] = ()) -> Plugins:
             continue
         try:
             plugin = _checked(name, load())
-        except (Exception, SystemExit) as exc:  # noqa: BLE001 - whatever is wrong with it, the program goes on
+        except (Exception, SystemExit) as exc:  # noqa: BLE001 - a broken plugin must not stop the program
             facts.append(PluginFacts(name=name, version=version, error=f"{type(exc).__name__}: {exc}"))
             continue
         loaded.append(plugin)
@@ -115,7 +115,7 @@ def load_plugins(workspace: Path, disabled: Collection[str] = ()) -> Plugins:
 
 
 def _brings_plugins(folder: str) -> bool:
-    """Whether anything installed there names our group: a look at small files, much faster than metadata."""
+    """Return whether a package there names our group. Reading these files is faster than package metadata."""
     try:
         names = [entry.path for entry in os.scandir(folder) if entry.name.endswith(".dist-info")]
     except OSError:
@@ -141,7 +141,7 @@ def _entry_points(folders: list[str]) -> Iterator[tuple[str, str, Callable[[], A
 
 
 def _checked(name: str, found: object) -> Plugin:
-    """The plugin, made safe: no name of ours is taken, and nothing acts unseen."""
+    """Return the plugin with previews added; ValueError if it takes a reserved name or effect."""
     plugin = found() if callable(found) else found
     if not isinstance(plugin, Plugin):
         raise TypeError("it is no Plugin")
@@ -157,7 +157,7 @@ def _checked(name: str, found: object) -> Plugin:
 
 
 def _shown(tool: Tool[Any]) -> Tool[Any]:
-    """An operation that changes something shows what it was asked to do, if it shows nothing by itself."""
+    """Let an operation that changes something show its arguments, if it has no preview."""
     if tool.effect == "read" or tool.propose is not propose_nothing:
         return tool
 

@@ -1,6 +1,7 @@
 """How an objective goes on from one event to the next (J1, J4, J6)."""
 
 from duckflow.domain.decision import Action
+from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.attempts import (
     MOST_ATTEMPTS,
     MOST_LINES,
@@ -11,7 +12,6 @@ from duckflow.domain.reduce.attempts import (
     note_list,
     note_result,
     renew,
-    set_requirements,
 )
 from duckflow.domain.work.objective import (
     ExecutionPlan,
@@ -69,7 +69,7 @@ def test_errors_and_refusals_are_kept_apart():
 
 
 def test_a_verdict_ends_the_attempt_scores_the_requirements_and_is_counted_J1():
-    wanted = set_requirements(START, [RequirementItem(requirement="a"), RequirementItem(requirement="b")])
+    wanted = replace(START, requirements=(RequirementItem(requirement="a"), RequirementItem(requirement="b")))
     begun = begin_attempt(wanted, ExecutionPlan(strategy="first", steps=("s1", " "), constraints=("no net",)))
     found = RequirementScore(requirement="b", priority=1, score=0.9, evidence=("e1",))
     ended = end_attempt(begun, verdict(0.45, requirement_scores=(found,), missing_aspects=("a",)))

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field, ValidationError
 
-from duckflow.domain.fitting import as_text, fit
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.reading.fitting import as_text, fit
 from fakes.rows import every_row
 
 

@@ -166,18 +166,18 @@ class TestApproval:
 
     def test_G1_a_change_waits_for_the_user(self):
         state = after(*self.asked)
-        assert (state.approval, state.items.pending_gate) == (APPROVAL, True)
+        assert state.approval == APPROVAL
         assert state.status == Status.REQUIRES_USER_INPUT
         assert state.queue == (WRITE,)
 
     def test_G5_a_yes_holds_for_what_was_shown_and_is_used_once(self):
         state = after(*self.asked, ApprovalAnswered(approval_id="p1", yes=True))
-        assert (state.approval, state.approved, state.items.pending_gate) == (None, "hash", False)
+        assert (state.approval, state.approved) == (None, "hash")
         assert after(ActionStarted(action_id="a1", action=WRITE), state=state).approved is None
 
     def test_G1_a_no_approves_nothing(self):
         state = after(*self.asked, ApprovalAnswered(approval_id="p1", yes=False, reason="why"))
-        assert (state.approval, state.approved, state.items.pending_gate) == (None, None, False)
+        assert (state.approval, state.approved) == (None, None)
 
     def test_G5_an_answer_to_another_question_is_no_answer(self):
         state = after(*self.asked, ApprovalAnswered(approval_id="p0", yes=True))
@@ -187,7 +187,7 @@ class TestApproval:
     @every_row("request_id", ["r1", "r2"])
     def test_G5_a_message_instead_of_an_answer_voids_the_question(self, request_id):
         state = after(*self.asked, said("do something else", request_id))
-        assert (state.approval, state.items.pending_gate, state.queue) == (None, False, ())
+        assert (state.approval, state.queue) == (None, ())
         late = after(ApprovalAnswered(approval_id="p1", yes=True), state=state)
         assert late.approved is None
 
@@ -280,7 +280,7 @@ class TestItems:
         assert all(len(text) == 100 and text.endswith("…") for text in items.constraints + items.plan_brief)
 
     def test_E2_only_what_the_decision_names_changes(self):
-        before = Items(goal="a", constraints=("b",), pending_gate=True)
+        before = Items(goal="a", constraints=("b",))
         items, notes = set_items(before, StateDelta(why_now="c"))
         assert items == before.model_copy(update={"why_now": "c", "last_delta": "set why_now"})
         assert notes == ()

@@ -10,7 +10,6 @@ from duckflow.domain.reduce.attempts import (
     learn,
     note_list,
     note_result,
-    set_requirements,
 )
 from duckflow.domain.state import Request
 from duckflow.domain.work.objective import Evidence, TaskObjective
@@ -56,7 +55,7 @@ async def test_what_is_not_met_is_tried_again_another_way_until_it_is_J2_J4(tmp_
     workspace = Workspace(tmp_path)
     listed = {"requirements": [{"requirement": "hello.py prints hello", "priority": 1}]}
     wanted, _ = await put(FakeModel(json.dumps(listed)), extract_task_requirements(REQUEST))
-    objective = set_requirements(TaskObjective(request=REQUEST), wanted.requirements)
+    objective = TaskObjective(request=REQUEST, requirements=wanted.requirements)
 
     praise = FakeModel(verdict(scored("1", 1.0, "e2")))
     case, objective = await attempt(objective, workspace, "print('hello'", praise)

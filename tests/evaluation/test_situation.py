@@ -1,6 +1,6 @@
 """After the last iteration: the report (J5)."""
 
-from duckflow.domain.reduce.attempts import end_attempt, note_result, set_requirements
+from duckflow.domain.reduce.attempts import end_attempt, note_result
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import (
     RequirementItem,
@@ -11,8 +11,8 @@ from duckflow.evaluation.continuation import situation_of
 
 
 def unmet(**fields):
-    objective = set_requirements(
-        TaskObjective(request="Make\na.py"), [RequirementItem(requirement="it prints hello")]
+    objective = TaskObjective(
+        request="Make\na.py", requirements=(RequirementItem(requirement="it prints hello"),)
     )
     evaluation = SatisfactionEvaluation(overall_score=0.456, done=False, **fields)
     return end_attempt(note_result(objective, "e1 read b.py", "ok"), evaluation)

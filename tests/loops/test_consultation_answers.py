@@ -37,7 +37,7 @@ STATE = {
     "another_approach": lambda s: (forbidden(s), plan(s) == "plan_1", s.step == Step.PLANNING),
     "detail": lambda s: (WORDS in objective(s).request, requirements(s) == []),
     "divide": lambda s: (s.active_plan.name == "In parts", len(s.active_plan.steps) == 3),
-    "other_source": lambda s: (requirements(s) == ["it prints hello"], "never made" in s.last_reply),
+    "other_source": lambda s: (requirements(s) == ["it prints hello"], "never made" in s.reply),
     "most_important": lambda s: (
         requirements(s) == [WORDS, "it prints hello"],
         [one.priority for one in objective(s).requirements] == [1, 3],
@@ -49,7 +49,7 @@ STATE = {
     "simplify": lambda s: (plan(s) is None, requirements(s) == [], not forbidden(s)),
     "different_way": lambda s: (forbidden(s), plan(s) is None),
     "instruct": lambda s: (WORDS in objective(s).request, requirements(s) == []),
-    "second_opinion": lambda s: ("never made" in s.last_reply,),
+    "second_opinion": lambda s: ("never made" in s.reply,),
     "more_detail": lambda s: (WORDS in objective(s).request, requirements(s) == []),
 }
 """What is so after each choice with which the work goes on, and was not all so before."""

@@ -220,7 +220,7 @@ async def test_C2_both_loops_always_read_the_newest_state(folder: Path):
                 before = session.state.seq
                 session.record(Reply(text=f"{name} {number}"))
                 assert session.state.seq == before + 1
-                assert session.state.last_reply == f"{name} {number}"
+                assert session.state.reply == f"{name} {number}"
                 await asyncio.sleep(0)
                 seen.append(session.state.seq)
 

@@ -4,7 +4,7 @@ import pytest
 
 from duckflow.domain.decision import Action
 from duckflow.domain.events import AttemptPlanned, Evaluated, RequirementsFound
-from duckflow.domain.reduce.attempts import begin_attempt, end_attempt, learn, note_list, set_requirements
+from duckflow.domain.reduce.attempts import begin_attempt, end_attempt, learn, note_list
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import (
@@ -32,12 +32,12 @@ VERDICT = SatisfactionEvaluation(
 
 
 def judged() -> TaskObjective:
-    items = [
+    items = (
         RequirementItem(requirement="it prints hello", priority=1),
         RequirementItem(requirement="it has a test", priority=2),
         RequirementItem(requirement="it is documented", priority=3),
-    ]
-    objective = set_requirements(TaskObjective(request="Make a.py"), items)
+    )
+    objective = TaskObjective(request="Make a.py", requirements=items)
     objective = note_list(objective, [Action(operation="file_ops.read_file", args={})])
     objective = end_attempt(objective, VERDICT)
     return learn(begin_attempt(objective, ExecutionPlan(strategy="Write the test first")), ("no network",))
@@ -83,8 +83,8 @@ def test_J3_whoever_looks_at_a_score_sees_why_it_was_held_down(language):
         capped = SatisfactionEvaluation(
             overall_score=0.5, done=False, requirement_scores=(score,), caps=(whole, "no_evidence")
         )
-        items = [RequirementItem(requirement="it has a test")]
-        objective = end_attempt(set_requirements(TaskObjective(request="x"), items), capped)
+        items = (RequirementItem(requirement="it has a test"),)
+        objective = end_attempt(TaskObjective(request="x", requirements=items), capped)
         _, requirement, deduction, _, reason, *_ = goal_text(state(objective)).splitlines()
         assert "0.50" in requirement
         assert "0.90" in deduction

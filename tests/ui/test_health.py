@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from duckflow.config.settings import DynamicLimits
 from duckflow.domain.events import StoredEvent
-from duckflow.domain.health import examine, remark_on
 from duckflow.domain.model import Usage
+from duckflow.domain.pacing.health import examine, remark_on
 from duckflow.domain.pacing.limits import LoopTrace, PastAction
 from duckflow.domain.pacing.vitals import VITALS, Vitals, face_of
 from duckflow.domain.questions.consultation import CHOICES

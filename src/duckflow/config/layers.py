@@ -53,18 +53,19 @@ class SettingsLayer(NamedTuple):
 
 def from_tables(kind: Kind, tables: Mapping[str, object], origin: str, text: str) -> SettingsLayer:
     """Build and check the layer of a TOML file."""
-    values = dict(_flatten(tables))
+    values = dict(flatten(tables))
     layer = SettingsLayer(kind, values, dict.fromkeys(values, origin), text)
     _refuse_unknown(layer)
     check(layer)
     return layer
 
 
-def _flatten(tables: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+def flatten(tables: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Yield the values of nested tables by dotted key."""
     for name, value in tables.items():
         key = prefix + name
         if isinstance(value, dict) and key in sections():
-            yield from _flatten(value, f"{key}.")  # pyright: ignore[reportUnknownArgumentType] - TOML
+            yield from flatten(value, f"{key}.")  # pyright: ignore[reportUnknownArgumentType] - TOML
         else:
             yield key, value
 

@@ -3,13 +3,13 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from pydantic import Field
 
 from duckflow.config.environment import from_environment
 from duckflow.config.keys import leaves
-from duckflow.config.layers import Kind, SettingsLayer, check, from_tables, shown, validate
+from duckflow.config.layers import Kind, SettingsLayer, check, flatten, from_tables, shown, validate
 from duckflow.config.places import config_dir
 from duckflow.config.project import tighten
 from duckflow.config.settings import Settings
@@ -17,6 +17,7 @@ from duckflow.config.startup_language import USER_FILE
 from duckflow.config.toml_file import parse, read_text
 from duckflow.config.trust import PROJECT_FILE, acting_files, trust_state
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.lines import TextLine, line
 
 
 class SettingSource(Frozen):
@@ -26,19 +27,12 @@ class SettingSource(Frozen):
     where: str = ""
 
 
-class SettingsNotice(Frozen):
-    """Information for the user that is not an error: a catalogue key and its values."""
-
-    key: str
-    values: Mapping[str, str]
-
-
 class LoadedSettings(Frozen):
     """The settings, the source of each by dotted key, and notices for the user."""
 
     settings: Settings
     sources: Mapping[str, SettingSource]
-    notices: tuple[SettingsNotice, ...] = ()
+    notices: tuple[TextLine, ...] = ()
     project: Mapping[str, str] = Field(default_factory=dict[str, str])
     """The project's files that may act, by path, with their content when trusted."""
 
@@ -69,18 +63,16 @@ def load(
     `digest` identifies the project's files as they were trusted; changed files are ignored.
     """
     layers = [_from_text("user", user_file(), read_text(user_file()))]
-    notices: list[SettingsNotice] = []
+    notices: list[TextLine] = []
     project = trust_state(workspace) if trusted else None
     if project is not None and digest in (None, project.digest):
         path = workspace / PROJECT_FILE
         own = _from_text("project", path, project.files.get(PROJECT_FILE))
         layer, looser = tighten(own, _merge(layers), user_file())
         layers.append(layer)
-        notices += [SettingsNotice(key="config.project_looser", values=values) for values in looser]
+        notices += [line("config.project_looser", **values) for values in looser]
     elif names := acting_files(workspace):
-        notices.append(
-            SettingsNotice(key="config.project_not_trusted", values={"path": str(workspace / names[0])})
-        )
+        notices.append(line("config.project_not_trusted", path=str(workspace / names[0])))
         project = None
     layers.append(from_environment(os.environ if environ is None else environ))
     layers.append(_from_flags(flags or {}))
@@ -101,10 +93,9 @@ def load_as_trusted(
 
 def rows(loaded: LoadedSettings) -> tuple[SettingRow, ...]:
     """Return every setting with its value as TOML and its source, for `duckflow config show`."""
-    tables = loaded.settings.model_dump(mode="json")
+    values = flatten(loaded.settings.model_dump(mode="json"))
     return tuple(
-        SettingRow(key=key, value=shown(_listed(_look_up(tables, key))), source=loaded.sources[key])
-        for key in leaves()
+        SettingRow(key=key, value=shown(_listed(value)), source=loaded.sources[key]) for key, value in values
     )
 
 
@@ -136,10 +127,3 @@ def _sources(layers: Sequence[SettingsLayer]) -> Mapping[str, SettingSource]:
     for layer in layers:
         sources |= {key: SettingSource(kind=layer.kind, where=layer.origins[key]) for key in layer.values}
     return sources
-
-
-def _look_up(tables: Mapping[str, Any], key: str) -> object:
-    found: Any = tables
-    for part in key.split("."):
-        found = found[part]
-    return found

@@ -102,7 +102,7 @@ class PacemakerSettings(Frozen):
 
 
 class EvaluationSettings(Frozen):
-    """When a request counts as done."""
+    """Conditions for a request to count as done."""
 
     max_iterations: Annotated[int, Field(ge=1, le=100)] = 3
     """Maximum evaluations of a request between two of your answers."""

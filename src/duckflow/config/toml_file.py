@@ -13,7 +13,6 @@ from duckflow.domain.patterns import lazy_regex
 MAX_BYTES = 1_000_000
 _SEARCHED = 20_000
 """Characters up to which a key's line is searched for, because the search parses the text many times."""
-_CANDIDATES = 20
 _PLACE = lazy_regex(r"\(at (?:line (\d+), column (\d+)|end of document)\)")
 
 
@@ -82,26 +81,19 @@ def _place(message: str, text: str) -> tuple[int, int]:
 
 
 def line_of(key: str, text: str) -> int | None:
-    """Return the number of the line that sets a dotted key, found by parsing the text around it, or None."""
-    if len(text) > _SEARCHED:
-        return None
-    lines = [line + "\n" for line in text.split("\n")]
+    """Return the number of the line that sets a dotted key, found by parsing the text up to it, or None."""
+    lines = [f"{line}\n" for line in text.split("\n")]
     word = key.rpartition(".")[2]
-    candidates = [number for number, line in enumerate(lines) if word in line]
-    for number in candidates[:_CANDIDATES]:
-        before = _has("".join(lines[:number]), key)
-        if before is False and _set_soon_after(lines, number, key):
-            return number + 1
-    return None
-
-
-def _set_soon_after(lines: list[str], number: int, key: str) -> bool:
-    """Return whether the first complete value from this line on sets the key; values can span lines."""
-    for end in range(number + 1, min(number + _CANDIDATES, len(lines)) + 1):
+    start = next((number for number, line in enumerate(lines) if word in line), None)
+    if start is None or len(text) > _SEARCHED or _has("".join(lines[:start]), key):
+        return None
+    for end in range(start + 1, len(lines) + 1):
         has = _has("".join(lines[:end]), key)
-        if has is not None:
-            return has
-    return False
+        if has:
+            return start + 1
+        if has is False:  # a value that takes several lines parses only at its end
+            start = end
+    return None
 
 
 def _has(text: str, key: str) -> bool | None:

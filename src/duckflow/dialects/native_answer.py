@@ -16,9 +16,9 @@ from duckflow.dialects.native_tools import (
     read_arguments,
 )
 from duckflow.domain.decision import Action, Decision, Operation
-from duckflow.domain.fitting import fit
 from duckflow.domain.model import ToolCall
 from duckflow.domain.patterns import lazy_regex
+from duckflow.domain.reading.fitting import fit
 from duckflow.domain.text import one_line
 from duckflow.llm.answers.answer_fields import read_fields
 from duckflow.llm.answers.json_object import after_thoughts, find_object

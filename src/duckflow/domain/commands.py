@@ -1,7 +1,7 @@
-"""Everything a client can ask of a session, as data: one process has it open, and carries all of it out.
+"""Commands from clients to a session, as data. The process that has the session open carries them out.
 
-An answer names its question by the hash of what was shown, so that no client answers something that its
-user did not see. Of two answers, the first counts.
+An answer names its question by a hash of what was shown, so that it can't apply to a question that its user
+has not seen. Of two answers, the first counts.
 """
 
 import hashlib
@@ -20,14 +20,14 @@ from duckflow.domain.work.outcomes import RequestOutcome
 
 
 class SayMessage(Frozen):
-    """A user message: a new request, or an addition to the one that waits."""
+    """A user message: a new request, or an addition to the open one."""
 
     kind: Literal["say"] = "say"
     text: str
 
 
 class AnswerShown(Frozen):
-    """The user's answer to an approval; `question_hash` is the `hash_of` it."""
+    """The user's answer to an approval; `question_hash` is its `hash_of`."""
 
     kind: Literal["answer"] = "answer"
     question_hash: str
@@ -35,7 +35,7 @@ class AnswerShown(Frozen):
 
 
 class ChooseShown(Frozen):
-    """The user's answer to a consultation; `question_hash` is the `hash_of` it."""
+    """The user's answer to a consultation; `question_hash` is its `hash_of`."""
 
     kind: Literal["choose"] = "choose"
     question_hash: str
@@ -86,52 +86,52 @@ ClientCommand = Annotated[_Sendable, Field(discriminator="kind")]
 
 
 class AnswerInWords(Frozen):
-    """The answer to the open question as it was typed; unclear words are asked again."""
+    """A typed answer to the open question; if it is unclear, the question is repeated."""
 
     question_hash: str
     text: str
 
 
 class DeclineAndStop(Frozen):
-    """A no to the open approval, after which nothing goes on."""
+    """Refuse the open approval and stop the work."""
 
     question_hash: str
 
 
 class ContinueWork(Frozen):
-    """Ask the open question again; without one, work on the open request."""
+    """Repeat the open question, or continue the open request if there is no question."""
 
 
 class AskAboutUnknown(Frozen):
-    """Ask the user about actions of which it is not known if they happened."""
+    """Ask the user about actions with an unknown outcome."""
 
     what: str
 
 
 class RunShellCommand(Frozen):
-    """Run a shell command of the user's own, who needs no permission."""
+    """Run a shell command that the user typed; it needs no permission."""
 
     command: str
 
 
 class StopBackground(Frozen):
-    """Stop the background: its tasks at once, commands that go on in their turn."""
+    """Stop background tasks at once, and background commands after the current work."""
 
 
 class RateRequest(Frozen):
-    """Record how the user liked the last request, from 1 to 10."""
+    """Record the user's rating of the last request, from 1 to 10."""
 
     rating: int
 
 
 class SetModel(Frozen):
-    """Think with another model from now on."""
+    """Use another model from now on."""
 
     name: str
 
 
 class ForkSession(Frozen):
-    """Begin a new session as this one is, or was before a message, which is named by its event."""
+    """Start a new session from this one, as it is now or was before the message event `before`."""
 
     before: int | None = None
 
@@ -145,36 +145,36 @@ class ForgetMemories(Frozen):
 SessionCommand = (_Sendable | AnswerInWords | DeclineAndStop | ContinueWork | AskAboutUnknown) | (
     RunShellCommand | StopBackground | RateRequest | SetModel | ForkSession | ForgetMemories
 )
-"""Commands of a client in the process that has the session open."""
+"""Commands that clients in the session's own process may send."""
 
 
 class SessionResult(NamedTuple):
-    """What came of a command."""
+    """Result of a command."""
 
     objection: str = ""
-    """Why it was not carried out, as a catalogue key."""
+    """Catalogue key of the reason why it was refused."""
     outcome: RequestOutcome | None = None
-    """How the work that it started ended."""
+    """Outcome of the work that it started."""
     report: UndoReport | None = None
     session_id: str = ""
-    """The session that a fork began."""
+    """Id of the session that a fork created."""
     forgotten: int = 0
 
 
 def is_sendable(command: SessionCommand) -> TypeGuard[ClientCommand]:
-    """True if other processes may send it."""
+    """Return whether other processes may send this command."""
     return isinstance(command, _Sendable)
 
 
 def hash_of(question: Approval | Consultation) -> str:
-    """Return a hash of everything that was shown of a question."""
+    """Return a hash of everything that a question shows."""
     return hashlib.sha256(question.model_dump_json().encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def objection_to(command: SessionCommand, state: AgentState, *, guest: bool = True) -> str:
-    """Return why an answer does not count, as a catalogue key; empty if it does, or is no answer.
+    """Return the catalogue key of the reason to refuse an answer; empty if it counts, or is no answer.
 
-    A guest may not change what would be done: its user has not seen all of it.
+    A guest may not edit the action, because its user may not have seen all of it.
     """
     match command:
         case AnswerInWords() | DeclineAndStop():

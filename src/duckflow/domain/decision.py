@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal, NamedTuple, cast, get_args
 
 from pydantic import Field, JsonValue, ValidationInfo, field_validator, model_validator
 
-from duckflow.domain.fitting import as_text, share_of, word_of
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import JsonSchema
 from duckflow.domain.patterns import lazy_regex
+from duckflow.domain.reading.fitting import as_text, share_of, word_of
 from duckflow.domain.transitions import Step
 
 NextStep = Literal["done", "pending_user", "defer", "continue"]

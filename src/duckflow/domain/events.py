@@ -1,7 +1,4 @@
-"""All events, as a frozen union. An event is stored before any user interface shows it.
-
-The names in `type` are those that `duckflow run --json` prints (N); keep them stable.
-"""
+"""All events. `duckflow run --json` prints them under the names in `type` (N), so keep these stable."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -15,39 +12,29 @@ from duckflow.domain.files.changes import FileChange, LeftFile, ToolEffect
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import ChatMessage, EffortChoice, Picture, TierName, Usage
 from duckflow.domain.modes import Mode
+from duckflow.domain.pacing.limits import LoopLimit, LoopTrace
+from duckflow.domain.pacing.vitals import FocusEvent, Vitals
 from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.domain.questions.consultation import ChooseWay, Consultation, ConsultationKind
 from duckflow.domain.transitions import Step
+from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.memory import MemoryKind
+from duckflow.domain.work.objective import Evidence, ExecutionPlan, RequirementItem, SatisfactionEvaluation
 from duckflow.domain.work.outcomes import RequestOutcome
-from duckflow.domain.work.work_events import (
-    AttemptPlanned,
-    Evaluated,
-    LimitSet,
-    PlanChanged,
-    RequestRated,
-    RequirementsFound,
-    TaskFinished,
-    TaskListStarted,
-    TaskReported,
-    VerifySet,
-    VitalsChanged,
-)
+from duckflow.domain.work.plan import Plan, TaskList
 
 ActionOutcome = Literal["ok", "failed", "refused", "unknown"]
 
 
 class SessionStarted(Frozen):
-    """A session was opened or resumed: its workspace, its model, and why that model was chosen.
-
-    `model_reason` is a catalogue key, `model_values` fill its slots.
-    """
+    """A session was opened or resumed: its workspace, its model, and why that model was chosen."""
 
     type: Literal["session_started"] = "session_started"
     session_id: str
     workspace: str
     model: str
     model_reason: str
+    """Catalogue key of the reason; `model_values` fill its slots."""
     model_values: dict[str, str] = Field(default_factory=dict[str, str])
     mode: Mode
     version: str
@@ -55,21 +42,18 @@ class SessionStarted(Frozen):
     attended: bool = True
     """True if a user is present to answer questions."""
     effort: EffortChoice = "auto"
-    """Effort that models are asked for."""
 
 
 class UserMessage(Frozen):
-    """The user said something. `request_id` is new, or that of the request the message continues.
-
-    `note` is what the program adds for the model: the list of files, if it changed. `added` is what hooks
-    add. `pictures` are those the message mentions.
-    """
+    """The user said something. `request_id` is new, or that of the request the message continues."""
 
     type: Literal["user_message"] = "user_message"
     request_id: str
     text: str
     note: str = ""
+    """List of files for the model, if it changed."""
     added: str = ""
+    """Text that hooks add for the model."""
     pictures: tuple[Picture, ...] = ()
 
 
@@ -131,7 +115,6 @@ class ActionFinished(Frozen):
     removed: tuple[str, ...] = ()
     """Paths of `changed` that no longer exist."""
     changes: tuple[FileChange, ...] = ()
-    """Changes to files, as undo needs them."""
     exact: bool = False
     """For a command: true if `changes` is everything that it did."""
     evidence_id: str
@@ -139,7 +122,6 @@ class ActionFinished(Frozen):
     same_as: str = ""
     """Id of an earlier result with the same content, if the text only refers to it."""
     exit_code: int | None = None
-    """Exit code of a command that ended or was stopped."""
     not_run: tuple[str, ...] = ()
     not_run_at: tuple[int, ...] | None = None
     """Positions of these actions in the queue; None means the whole queue."""
@@ -165,7 +147,6 @@ class ApprovalAnswered(Frozen):
     allowed: ApprovalScope | None = None
     """Kind of action that is not asked about again in this session."""
     edited: Action | None = None
-    """Action as edited and approved by the user."""
     digest: str | None = None
     """Digest that binds the approval to the edited action; empty if the edit must be shown first."""
 
@@ -208,10 +189,7 @@ class Undone(Frozen):
 
 
 class Rewound(Frozen):
-    """The user returned to an earlier message (L8): the conversation, the files, or both.
-
-    Later events are kept, but no longer belong to the conversation.
-    """
+    """The user returned to an earlier message (L8): the conversation, the files, or both."""
 
     type: Literal["rewound"] = "rewound"
     to: int
@@ -251,6 +229,118 @@ class Recovered(Frozen):
     not_done: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     not_run: tuple[str, ...] = ()
+
+
+class LimitSet(Frozen):
+    """The loop limit was set or extended; `limit` shows how it was computed (I2, I7)."""
+
+    type: Literal["limit_set"] = "limit_set"
+    limit: LoopLimit
+    extended_from: int | None = None
+
+
+class VitalsChanged(Frozen):
+    """The duck's vitals changed; `cause` says why (H1)."""
+
+    type: Literal["vitals"] = "vitals"
+    vitals: Vitals
+    cause: Literal["request", "loop", "extension", "replan", "answer"]
+    loop: int = 0
+    signs: tuple[str, ...] = ()
+    moved_by: tuple[FocusEvent, ...] = ()
+    confident: bool = True
+    prompt_tokens: int = 0
+    trace: LoopTrace | None = None
+
+
+class RequirementsFound(Frozen):
+    """The request was divided into requirements that can be checked (J1)."""
+
+    type: Literal["requirements"] = "requirements"
+    requirements: tuple[RequirementItem, ...]
+    by: Literal["model", "program"] = "model"
+    profile: TaskProfile | None = None
+    """Kind of task, used if no decision named one. Small talk has no requirements."""
+    told: str = ""
+    """Message that gives the model the requirements; empty if it named them itself."""
+
+
+class Evaluated(Frozen):
+    """The work was evaluated against the evidence (J2). `checks` are the program's own observations."""
+
+    type: Literal["evaluation"] = "evaluation"
+    iteration: int
+    evaluation: SatisfactionEvaluation
+    checks: tuple[Evidence, ...] = ()
+    results: tuple[CheckResult, ...] = ()
+    """Checks that were run; each is also among the last of `checks`."""
+
+
+class AttemptPlanned(Frozen):
+    """The result was not satisfactory, and the next attempt was planned (J4, J9)."""
+
+    type: Literal["attempt_planned"] = "attempt_planned"
+    number: int
+    plan: ExecutionPlan
+    learned: tuple[str, ...] = ()
+    told: str
+    """Message for the model: what is known of earlier attempts, and the plan."""
+
+
+class VerifySet(Frozen):
+    """The command that requests must pass was set; empty for none."""
+
+    type: Literal["verify_set"] = "verify_set"
+    command: str
+
+
+class RequestRated(Frozen):
+    """The user rated the last request, from 1 to 10 (J7)."""
+
+    type: Literal["request_rated"] = "request_rated"
+    request_id: str
+    rating: int
+
+
+class PlanChanged(Frozen):
+    """A plan was created, changed or deleted; `change` says which."""
+
+    type: Literal["plan_changed"] = "plan_changed"
+    plan: Plan
+    change: Literal["proposed", "approved", "revised", "step", "tasks", "deleted"]
+
+
+class TaskListStarted(Frozen):
+    """Tasks were handed to the background."""
+
+    type: Literal["task_list_started"] = "task_list_started"
+    task_list: TaskList
+
+
+class TaskFinished(Frozen):
+    """A background task ended."""
+
+    type: Literal["task_finished"] = "task_finished"
+    list_id: str
+    task_id: str
+    operation: str
+    status: Literal["completed", "failed"]
+    result: str
+
+
+class TaskReported(Frozen):
+    """A task list ended: its results and a summary."""
+
+    type: Literal["task_report"] = "task_report"
+    list_id: str
+    status: Literal["success", "partial", "failed", "cancelled"]
+    completed: int
+    failed: int
+    pending: int
+    summary: str
+    by: Literal["model", "program"] = "program"
+    failures: tuple[str, ...] = ()
+    next_action: str = ""
 
 
 class Reply(Frozen):
@@ -306,7 +396,6 @@ class MemoryKept(Frozen):
     kind: MemoryKind
     text: str
     workspace: str = ""
-    """Folder the note applies to; empty for all."""
 
 
 class MemoryRecalled(Frozen):
@@ -325,7 +414,6 @@ class HookRan(Frozen):
     outcome: HookOutcome
     reason: str = ""
     tool: str = ""
-    """Name by which hooks know the action, if the hook was about one."""
     told: str = ""
     """Message for the model, unless it is part of the action's result."""
 
@@ -339,10 +427,10 @@ class ErrorReported(Frozen):
     notice: bool = False
     """True for a notice: nothing went wrong."""
 
-
-def report_of(error: UserError) -> ErrorReported:
-    """Return a user error as an event."""
-    return ErrorReported(key=error.key, values={name: str(value) for name, value in error.values.items()})
+    @classmethod
+    def of(cls, error: UserError) -> "ErrorReported":
+        """Return the event for a user error."""
+        return cls(key=error.key, values={name: str(value) for name, value in error.values.items()})
 
 
 class RequestFinished(Frozen):
@@ -356,7 +444,6 @@ class RequestFinished(Frozen):
     loops: int = 0
     limit: int | None = None
     attempts: int = 0
-    """Number of evaluations."""
     satisfaction: float | None = None
     """Score of the last evaluation; None if there was none."""
 
@@ -411,12 +498,3 @@ class StoredEvent(Frozen):
     seq: int
     at: datetime
     event: Event
-
-
-_WORKS = (UserMessage, ApprovalAnswered, ConsultationAnswered, DecisionMade, ActionStarted)
-_RESTS = (RequestFinished, SessionStarted)
-
-
-def works_after(event: Event, before: bool) -> bool:  # noqa: FBT001 - a state and the next one
-    """True if work goes on after an event; most events leave that as it was `before`."""
-    return isinstance(event, _WORKS) if isinstance(event, _WORKS + _RESTS) else before

@@ -132,13 +132,7 @@ class Usage(Frozen):
     thinking_tokens: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            input_tokens=self.input_tokens + other.input_tokens,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            cache_written_tokens=self.cache_written_tokens + other.cache_written_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            thinking_tokens=self.thinking_tokens + other.thinking_tokens,
-        )
+        return Usage(**{name: count + getattr(other, name) for name, count in self})
 
 
 class TextPiece(Frozen):

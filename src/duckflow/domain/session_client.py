@@ -1,12 +1,13 @@
-"""A session as its clients see it: commands in, updates out, and a few lists to look at."""
+"""A session as its clients see it: commands in, updates out, and some lists for display."""
 
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
+from duckflow.domain import events
 from duckflow.domain.commands import SessionCommand, SessionResult
 from duckflow.domain.errors import UsageError
-from duckflow.domain.events import StoredEvent
+from duckflow.domain.events import Event, StoredEvent
 from duckflow.domain.extensions import Extensions, ServerReport
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.live_updates import LiveUpdate
@@ -21,11 +22,11 @@ class EngineStatus(NamedTuple):
     window: int | None = None
     """Size of the model's window, once it is known."""
     sandbox: str | None = None
-    """None while it is not known, "none" if commands run without one."""
+    """Sandbox of commands; None while unknown, "none" if there is no sandbox."""
 
 
 class EarlierSession(NamedTuple):
-    """An earlier session, in a line."""
+    """Summary of an earlier session."""
 
     session_id: str
     title: str
@@ -33,7 +34,7 @@ class EarlierSession(NamedTuple):
 
 
 class PastMessage(NamedTuple):
-    """A message of the user's that can be gone back to: its number, from 1, and its place in the session."""
+    """An earlier message of the user, by its number from 1 and the number of its event."""
 
     number: int
     seq: int
@@ -42,7 +43,7 @@ class PastMessage(NamedTuple):
 
 
 def find_message(messages: Sequence[PastMessage], number: int) -> PastMessage:
-    """The message of this number; UsageError if there is none."""
+    """Return the message with this number; UsageError if it does not exist."""
     if not 1 <= number <= len(messages):
         raise UsageError("rewind.no_message", number=number, count=len(messages))
     return messages[number - 1]
@@ -54,8 +55,23 @@ class StatusChanged(Frozen):
     busy: bool
 
 
+_WORKS = (
+    events.UserMessage,
+    events.ApprovalAnswered,
+    events.ConsultationAnswered,
+    events.DecisionMade,
+    events.ActionStarted,
+)
+_RESTS = (events.RequestFinished, events.SessionStarted)
+
+
+def works_after(event: Event, before: bool) -> bool:  # noqa: FBT001 - a state and the next one
+    """Return whether the session is at work after an event; most events change nothing (`before`)."""
+    return isinstance(event, _WORKS) if isinstance(event, _WORKS + _RESTS) else before
+
+
 SessionUpdate = StoredEvent | LiveUpdate | StatusChanged
-"""An event with its number and time, a live update, or news of the work itself."""
+"""A stored event, a live update, or a change of the status."""
 
 
 class SessionClient(Protocol):
@@ -82,49 +98,49 @@ class SessionClient(Protocol):
         return Extensions()
 
     def send(self, command: SessionCommand) -> Awaitable[SessionResult]:
-        """Send a command at once; await its result, or the UserError that it ended in."""
+        """Send a command at once. Awaiting it returns the result or raises its UserError."""
         ...
 
     def updates(self) -> AsyncIterator[SessionUpdate]:
-        """Everything that happens from now on, to the end of the session."""
+        """Yield all updates from now on, until the session ends."""
         ...
 
     async def proposal(self) -> str | None:
-        """The whole text that the open question would write or run; None if it can't be changed."""
+        """Return the text that the open approval would write or run; None if it is not editable."""
         return None
 
     async def diff(self, *, session: bool = False) -> str:  # noqa: ARG002 - for clients that can tell
-        """Changes since the last request, or the session, began."""
+        """Return the changes since the last request, or the session, began."""
         raise UsageError("attach.not_here", session=self.state.session_id)
 
     async def context(self) -> PromptUse:
-        """The prompt as it would be now, by its parts."""
+        """Return the size of the next prompt by part."""
         raise UsageError("attach.not_here", session=self.state.session_id)
 
     def messages(self) -> Sequence[PastMessage]:
-        """The user's messages, oldest first."""
+        """Return the user's messages, oldest first."""
         ...
 
     def files(self) -> Sequence[str]:
-        """Names that can follow an @."""
+        """Return the file names that can follow an @."""
         return ()
 
     def models(self) -> Sequence[str]:
-        """Names of models worth suggesting."""
+        """Return the names of models to suggest."""
         return ()
 
     def sessions(self) -> Sequence[EarlierSession]:
-        """Earlier sessions of this folder, the last one first."""
+        """Return earlier sessions of this folder, newest first."""
         return ()
 
     def memories(self) -> Sequence[Memory]:
-        """Memories that count in this folder, the newest first."""
+        """Return the memories that apply to this folder, newest first."""
         ...
 
     def servers(self) -> Sequence[ServerReport]:
-        """The MCP servers of the settings, and how they are."""
+        """Return the status of the configured MCP servers."""
         return ()
 
     def settings(self) -> Sequence[str]:
-        """Every setting that differs from its default, in a line."""
+        """Return one line for every setting that differs from its default."""
         return ()

@@ -31,7 +31,6 @@ class Items(Frozen):
     open_questions: tuple[str, ...] = ()
     context_refs: tuple[str, ...] = ()
     decision_log: tuple[str, ...] = ()
-    pending_gate: bool = False
     last_delta: str = ""
 
 
@@ -50,7 +49,7 @@ class TranscriptEntry(Frozen):
     same_as: str = ""
     """Id of an earlier result with the same content, if this one only refers to it."""
     supports: Support = "change"
-    """What a tool result can prove in a verdict."""
+    """Kind of claim that a tool result can support in a verdict."""
     stale: bool = False
     """True if a later entry shows the file again, or the file has changed since."""
     said: bool = False
@@ -164,8 +163,6 @@ class AgentState(Frozen):
     items: Items = Items.model_construct()
     pattern: PromptPattern = "base_main"
     """Prompt pattern the model chose for its next call."""
-    last_reply: str = ""
-    """Beginning of the last reply."""
     reply: str = ""
     """Last reply, without the middle of a very long one."""
     summaries: tuple[str, ...] = ()
@@ -194,7 +191,7 @@ class AgentState(Frozen):
     queue: tuple[Action, ...] = ()
     """Actions of the last decision that have not run yet, in order."""
     next_step: NextStep = "continue"
-    """What the last decision wants after its actions; "continue" once one of them failed."""
+    """Next step of the last decision; "continue" once one of its actions failed."""
     closing: str = ""
     """The last decision's reply, given once all its actions have succeeded."""
     objection: str | None = None

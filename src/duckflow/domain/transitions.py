@@ -62,7 +62,7 @@ class Transitions(Frozen):
         return start == end or end in self._following(start, on_error=on_error)
 
     def route(self, start: Step, end: Step, *, on_error: bool = False) -> tuple[Step, ...] | None:
-        """Return the shortest sequence of steps from `start` to `end`; None if there is none."""
+        """Return the shortest sequence of steps from `start` to `end`; None if no sequence exists."""
         ways: list[tuple[Step, ...]] = [(start,)]
         for way in ways:  # grows during iteration: a breadth-first search, so the shortest way is found first
             if way[-1] == end:

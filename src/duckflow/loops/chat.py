@@ -14,7 +14,6 @@ from duckflow.domain.events import (
     RequestFinished,
     RequestRated,
     UserMessage,
-    report_of,
 )
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.questions.consultation import ChooseWay, ConsultationKind
@@ -217,7 +216,7 @@ class ChatLoop:
 
     async def _end_in(self, error: UserError) -> RequestOutcome:
         """How the work ends with an error; what was done before it is kept and judged (A6, M3)."""
-        report, request = report_of(error), self._session.state.request
+        report, request = ErrorReported.of(error), self._session.state.request
         if isinstance(error, RulesTooLong):
             self._session.record(consult(self._session.state, "rules", error.key, **report.values))
             return "consultation"

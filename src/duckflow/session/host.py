@@ -18,7 +18,7 @@ from duckflow.domain import commands
 from duckflow.domain.commands import SessionCommand, SessionResult
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError, UsageError, UserError
-from duckflow.domain.events import EffortChanged, ModeChanged, StoredEvent, TaskReported, report_of
+from duckflow.domain.events import EffortChanged, ErrorReported, ModeChanged, StoredEvent, TaskReported
 from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.live_updates import LiveUpdate
 from duckflow.domain.questions.approval import AnswerApproval
@@ -229,7 +229,7 @@ class SessionHost:
         if isinstance(result, SessionResult) and result.outcome is not None:
             self.outcome = result.outcome
         if receipt.guest and isinstance(result, UserError):
-            self.app.session.record(report_of(result))
+            self.app.session.record(ErrorReported.of(result))
         elif receipt.guest and isinstance(result, BaseException):
             _log.error("a command of a guest failed", exc_info=result)
         if self._title is not None and isinstance(result, SessionResult) and result.outcome == "done":

@@ -11,11 +11,17 @@ from duckflow.app.places import LIVE, holder_of
 from duckflow.config.places import state_dir
 from duckflow.domain.commands import ClientCommand, SessionCommand, SessionResult, is_sendable
 from duckflow.domain.errors import UsageError, UserError
-from duckflow.domain.events import Rewound, StoredEvent, works_after
+from duckflow.domain.events import Rewound, StoredEvent
 from duckflow.domain.live_updates import LiveUpdate, OutputPiece, ReplyPiece, ReplyVoid, ThinkingShown
 from duckflow.domain.reduce.apply import apply
 from duckflow.domain.reduce.rewind import present
-from duckflow.domain.session_client import PastMessage, SessionClient, SessionUpdate, StatusChanged
+from duckflow.domain.session_client import (
+    PastMessage,
+    SessionClient,
+    SessionUpdate,
+    StatusChanged,
+    works_after,
+)
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.memory import Memory
 from duckflow.loops.session import Session

@@ -7,9 +7,9 @@ from typing import Any, cast
 from pydantic import AfterValidator, JsonValue
 
 from duckflow.domain.errors import ToolError
-from duckflow.domain.fitting import fit
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import JsonSchema
+from duckflow.domain.reading.fitting import fit
 
 _LINES = frozenset({"content", "find", "replace", "text", "description"})
 """Arguments that may be a list of lines. For a command or a path, a list would mean something else."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from duckflow.domain.errors import UsageError
-from duckflow.domain.validation import describe_faults
+from duckflow.domain.reading.faults import describe_faults
 from duckflow.fleet.fleet import Fleet
 from duckflow.fleet.runs import FleetRun, RunOptions
 from duckflow.i18n.catalogue import text

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from duckflow.domain.decision import Action
-from duckflow.domain.frozen import Frozen, replace
+from duckflow.domain.frozen import Frozen
 from duckflow.domain.lines import TextLine
 
 Risk = Literal["low", "medium", "high", "forbidden"]
@@ -74,8 +74,3 @@ class AnswerApproval(Frozen):
     """True if the yes applies to all actions of this kind while the session is open."""
     edited: str | None = None
     """Content or command to use instead; the yes applies to exactly this."""
-
-
-def asked_by_task(approval: Approval, approval_id: str, task_id: str) -> Approval:
-    """Return the same question as asked by a background task."""
-    return replace(approval, approval_id=approval_id, task_id=task_id)

@@ -12,7 +12,7 @@ ConsultationKind = Literal[
 ]
 
 RulesUse = Literal["whole", "cut", "none"]
-"""How much of the project's rules the model reads."""
+"""Part of the project's rules that the model reads."""
 
 Choice = Literal[
     "stop",

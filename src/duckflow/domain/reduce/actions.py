@@ -1,6 +1,5 @@
 """Reduces events about actions: queued, started, finished, and what their results show."""
 
-import hashlib
 import json
 from pathlib import PurePosixPath
 
@@ -8,6 +7,7 @@ from duckflow.domain.events import ActionFinished, ActionQueued, ActionStarted
 from duckflow.domain.files.caches import is_cache
 from duckflow.domain.files.changes import FOLDER
 from duckflow.domain.frozen import replace
+from duckflow.domain.pacing.limits import digest_of
 from duckflow.domain.reduce.approvals import count_unseen
 from duckflow.domain.reduce.changes import note_changes
 from duckflow.domain.reduce.objective import note_action
@@ -117,7 +117,7 @@ def _subject(running: ActionStarted | None, event: ActionFinished) -> str:
     if running is None or running.effect not in ("read", "fetch", "execute") or event.outcome == "refused":
         return ""
     asked = f"{event.operation} {json.dumps(running.action.args, sort_keys=True)}"
-    return hashlib.sha256(asked.encode("utf-8", "replace")).hexdigest()[:16]
+    return digest_of(asked)
 
 
 def _support(event: ActionFinished, running: ActionStarted | None, command: str) -> Support:

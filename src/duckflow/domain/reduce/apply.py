@@ -135,8 +135,7 @@ def _apply(state: AgentState, event: Event) -> AgentState:
         case events.RequestFinished():
             return _request_finished(state, event)
         case events.Reply():
-            short = one_line(event.text, SUMMARY)
-            replied = replace(state, last_reply=short, reply=head_and_tail(event.text, REPLY_KEPT))
+            replied = replace(state, reply=head_and_tail(event.text, REPLY_KEPT))
             if event.text != state.closing:
                 return replied
             # The conversation ends with the model's words, as it does after a reply without calls.
@@ -207,7 +206,6 @@ def _user_message(state: AgentState, event: events.UserMessage) -> AgentState:
         refused=(),
         unseen=(),
         consultation=None,
-        items=replace(state.items, pending_gate=approval is not None),
         next_step="continue",
         files_note=event.note or state.files_note,
         said=(*state.said, one_line(event.text, SAID_LINE))[-SAID:],
@@ -302,7 +300,7 @@ def _request_finished(state: AgentState, event: events.RequestFinished) -> Agent
     state = replace(state, request=request, status=STATUS_AFTER[event.outcome])
     if event.outcome not in ENDED:
         return state
-    line = cut(f"{cut(request.text, SUMMARY // 2)} → {state.last_reply}", SUMMARY)
+    line = cut(f"{cut(request.text, SUMMARY // 2)} → {one_line(state.reply, SUMMARY)}", SUMMARY)
     return replace(
         state,
         request=None,

@@ -16,8 +16,7 @@ _TOLD = 4000
 
 def ask_approval(state: AgentState, event: ApprovalRequested) -> AgentState:
     """Open the question and wait for the user."""
-    items = replace(state.items, pending_gate=True)
-    return replace(state, approval=event.approval, items=items, status=Status.REQUIRES_USER_INPUT)
+    return replace(state, approval=event.approval, status=Status.REQUIRES_USER_INPUT)
 
 
 def answer_approval(state: AgentState, event: ApprovalAnswered) -> AgentState:
@@ -26,8 +25,7 @@ def answer_approval(state: AgentState, event: ApprovalAnswered) -> AgentState:
     if approval is None or approval.approval_id != event.approval_id:
         return state
     digest = approval.digest if event.digest is None else event.digest
-    items = replace(state.items, pending_gate=False)
-    answered = replace(state, approval=None, items=items, status=Status.IN_PROGRESS)
+    answered = replace(state, approval=None, status=Status.IN_PROGRESS)
     if approval.task_id is not None:
         answered = replace(answered, task_answer=replace(event, digest=digest))
     else:

@@ -60,18 +60,13 @@ def note_result(
     return replace(objective, current=current, revision=revision)
 
 
-def set_requirements(objective: TaskObjective, requirements: Iterable[RequirementItem]) -> TaskObjective:
-    """Replace the requirements."""
-    return replace(objective, requirements=tuple(requirements))
-
-
 def put_first(objective: TaskObjective, requirement: str) -> TaskObjective:
     """Put one requirement first and give all others the lowest priority."""
     first = RequirementItem(requirement=_line(requirement), priority=1)
     others = tuple(
         replace(one, priority=3) for one in objective.requirements if one.requirement != first.requirement
     )
-    return set_requirements(objective, (first, *others))
+    return replace(objective, requirements=(first, *others))
 
 
 def begin_attempt(objective: TaskObjective, plan: ExecutionPlan) -> TaskObjective:

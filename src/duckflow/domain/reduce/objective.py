@@ -20,7 +20,6 @@ from duckflow.domain.reduce.attempts import (
     note_result,
     put_first,
     renew,
-    set_requirements,
 )
 from duckflow.domain.reduce.transcript import remember, tell
 from duckflow.domain.state import AgentState, CommandRun, Request, TranscriptEntry
@@ -78,7 +77,7 @@ def find_requirements(state: AgentState, event: RequirementsFound) -> AgentState
     request = state.request
     if request is None:
         return state
-    objective = set_requirements(request.objective, event.requirements)
+    objective = replace(request.objective, requirements=event.requirements)
     profile = request.profile or event.profile
     found = replace(state, request=replace(request, objective=objective, profile=profile))
     return tell(found, event.told) if event.told else found
@@ -158,7 +157,7 @@ def _redirected(objective: TaskObjective, effect: ChoiceEffect, said: str) -> Ta
     renewed = renew(objective, said if effect.restarts else "")
     if effect.leads and said.strip() and renewed.requirements:
         return put_first(renewed, said)
-    return set_requirements(renewed, ()) if effect.restarts or effect.redraws else renewed
+    return replace(renewed, requirements=()) if effect.restarts or effect.redraws else renewed
 
 
 def _without_approach(state: AgentState) -> AgentState:

@@ -46,5 +46,4 @@ def rewind(state: AgentState, marker: StoredEvent, events: Sequence[StoredEvent]
         task_answer=None,
         consultation=None,
         task_list=None if past.background_runs else past.task_list,
-        items=replace(past.items, pending_gate=False),
     )

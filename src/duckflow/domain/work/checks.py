@@ -25,7 +25,7 @@ class CheckResult(Frozen):
     """Subject of the check, in a form people use: `ruff`, `add(2, 3) == 5`, `tests/test_calc.py`."""
     state: CheckState
     detail: str = ""
-    """What failed, or why the check was not run."""
+    """Description of the failure, or the reason why the check was not run."""
     path: str = ""
     """File the check is about."""
     binding: bool = False
@@ -47,9 +47,8 @@ class CheckResult(Frozen):
         """The result as evidence, in one paragraph."""
         about = f" ({self.path})" if self.path and self.path not in self.name else ""
         said = f"check of {self.name}{about}: {self.state.replace('_', ' ')}"
-        if self.state == "not_run":
-            return f"{said}: {one_line(self.detail, _REASON)}" if self.detail else said
-        return f"{said}: {self.detail}" if self.detail else said
+        detail = one_line(self.detail, _REASON) if self.state == "not_run" else self.detail
+        return f"{said}: {detail}" if detail else said
 
 
 def settled(results: Iterable[CheckResult]) -> bool | None:

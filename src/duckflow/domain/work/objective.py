@@ -12,7 +12,7 @@ Priority = Literal[1, 2, 3]
 """Priority of a requirement: 1 is essential, 3 would be nice."""
 
 Support = Literal["change", "reading", "nothing"]
-"""What evidence can prove: that something was done, that something was read, or nothing (it failed)."""
+"""Claim that evidence supports: something was done, something was read, or nothing (it failed)."""
 
 AsksFor = Literal["change", "information"]
 """A requirement asks for a change, or for information in the reply."""

@@ -103,7 +103,7 @@ def derive(plan: Plan) -> Plan:
 
 
 def find_cycle(depends_on: Mapping[Node, Sequence[Node]]) -> tuple[Node, ...]:
-    """Return a dependency cycle, its first member repeated at the end; () if there is none."""
+    """Return a dependency cycle, its first member repeated at the end; () if it has none."""
     try:
         TopologicalSorter(depends_on).prepare()
     except CycleError as exc:

@@ -6,7 +6,7 @@ from typing import NamedTuple, cast, get_origin
 from pydantic import BaseModel, JsonValue
 
 from duckflow.domain.decision import Decision, StateDelta
-from duckflow.domain.fitting import as_text, fit, word_of
+from duckflow.domain.reading.fitting import as_text, fit, word_of
 from duckflow.llm.answers.json_object import after_thoughts
 from duckflow.llm.answers.raw_blocks import Blocks, fill_in, find_parts, unused_block
 from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer, parse_object

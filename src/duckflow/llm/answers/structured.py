@@ -10,10 +10,10 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel
 
 from duckflow.domain.errors import BadAnswer, ProviderError
-from duckflow.domain.fitting import fit
 from duckflow.domain.frozen import replace
 from duckflow.domain.live_updates import LiveUpdate, ReplyVoid
 from duckflow.domain.model import ChatMessage, ModelClient, ModelRequest, Thought, Usage
+from duckflow.domain.reading.fitting import fit
 from duckflow.domain.text import cut
 from duckflow.llm.answers.answer_fields import AnswerFields, read_fields
 from duckflow.llm.answers.continuing import collect_whole

@@ -22,7 +22,7 @@ from duckflow.domain.model import (
     ToolCall,
     Usage,
 )
-from duckflow.domain.validation import describe_faults
+from duckflow.domain.reading.faults import describe_faults
 from duckflow.llm.streams import bounded
 
 MAX_SCRIPT_BYTES = 16 * 1024 * 1024

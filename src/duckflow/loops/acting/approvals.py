@@ -12,12 +12,14 @@ from duckflow.domain.files.effects import Effects
 from duckflow.domain.lines import TextLine, line
 from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.domain.state import AgentState
+from duckflow.domain.text import one_line
 from duckflow.safety.files.access import Permit
 from duckflow.safety.policy.policy import PolicyVerdict
 from duckflow.safety.policy.risk import Assessment, changed_lines
 from duckflow.tools.catalogue import CommandEnd, Proposal
 from duckflow.tools.memory import REMEMBER
 
+_INTENT = 100
 FIRST_SHOWN = 20
 """Number of files that are named; the others are counted."""
 
@@ -57,7 +59,7 @@ def ask_about(
     return Approval(
         approval_id=f"p{state.seq + 1}",
         action=action,
-        intent=action.reasoning or state.last_reply,
+        intent=action.reasoning or one_line(state.reply, _INTENT),
         rationale=ruling.reason,
         because=ruling.because,
         risk=outline.assessed.risk,

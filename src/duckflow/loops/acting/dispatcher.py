@@ -13,7 +13,7 @@ from duckflow.domain.events import (
     CommandEnded,
 )
 from duckflow.domain.frozen import replace
-from duckflow.domain.questions.approval import Approval, asked_by_task
+from duckflow.domain.questions.approval import Approval
 from duckflow.domain.reduce.attempts import digest_of
 from duckflow.domain.state import AgentState, purpose_of
 from duckflow.domain.work.plan import Task
@@ -216,7 +216,7 @@ class Dispatcher:
             if approval is None or (answer is not None and answer.digest == approval.digest):
                 return reviewed
             await self._session.wait_until(lambda state: state.approval is None)
-            asked = asked_by_task(approval, f"p{self._state.seq + 1}", task.task_id)
+            asked = replace(approval, approval_id=f"p{self._state.seq + 1}", task_id=task.task_id)
             self._session.record(ApprovalRequested(approval=asked))
             self._hooks.notify("permission_prompt", asked.action.operation)
             await self._session.wait_until(lambda state: state.approval is None)

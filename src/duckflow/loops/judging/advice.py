@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from duckflow.domain.errors import BadAnswer, ProviderError
-from duckflow.domain.events import ErrorReported, Reply, report_of
+from duckflow.domain.events import ErrorReported, Reply
 from duckflow.domain.files.caches import is_cache
 from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState, Request
@@ -65,7 +65,7 @@ def _failures(state: AgentState) -> tuple[str, ...]:
 
 def work_so_far(state: AgentState, error: ProviderError) -> tuple[ErrorReported, Reply]:
     """What is said when the model can't go on: the error, and what was done before it (A6)."""
-    report, unusable = report_of(error), isinstance(error, BadAnswer)
+    report, unusable = ErrorReported.of(error), isinstance(error, BadAnswer)
     if unusable:
         report = replace(report, key="llm.bad_last_answer")
     done = _work_done(state.request) if state.request else ()

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from pydantic import JsonValue
 
 from duckflow.domain.events import ConsultationRequested
-from duckflow.domain.health import examine, remark_on
 from duckflow.domain.lines import TextLine, line
+from duckflow.domain.pacing.health import examine, remark_on
 from duckflow.domain.pacing.limits import LoopTrace
 from duckflow.domain.questions.consultation import (
     CHOICES,

@@ -6,7 +6,7 @@ from typing import Literal
 
 from duckflow.domain.decision import Action, Decision
 from duckflow.domain.errors import BadAnswer, ProviderError
-from duckflow.domain.events import AttemptPlanned, Evaluated, RequirementsFound, report_of
+from duckflow.domain.events import AttemptPlanned, ErrorReported, Evaluated, RequirementsFound
 from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import one_line
@@ -236,7 +236,7 @@ class Judging:
             draft = await self._advisor.ask(evaluate_task_satisfaction(case))
             return compute_verdict(case, draft)
         except ProviderError as error:
-            self._session.record(report_of(error))
+            self._session.record(ErrorReported.of(error))
             return compute_verdict(case, None)
 
     async def _plan_next(self, case: EvaluationCase, evaluation: SatisfactionEvaluation) -> None:

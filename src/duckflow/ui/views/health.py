@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from duckflow.domain.health import examine, remark_on
 from duckflow.domain.lines import TextLine
+from duckflow.domain.pacing.health import examine, remark_on
 from duckflow.domain.pacing.reasons import explain, explain_extension
 from duckflow.domain.pacing.vitals import VITALS, Vitals, sparkline
 from duckflow.domain.state import AgentState, Request

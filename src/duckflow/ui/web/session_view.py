@@ -5,13 +5,14 @@ from typing import Any
 
 from duckflow.domain import events
 from duckflow.domain.commands import hash_of
-from duckflow.domain.events import StoredEvent, works_after
+from duckflow.domain.events import StoredEvent
 from duckflow.domain.frozen import replace
 from duckflow.domain.pacing.vitals import VITALS, VitalName, face_of
 from duckflow.domain.questions.approval import Approval
 from duckflow.domain.questions.consultation import Consultation, effect_of
 from duckflow.domain.reduce.apply import apply
 from duckflow.domain.reduce.rewind import rewind
+from duckflow.domain.session_client import works_after
 from duckflow.domain.state import AgentState, Request, new_state
 from duckflow.domain.work.plan import Plan, Task
 from duckflow.i18n.catalogue import text

@@ -3,18 +3,14 @@
 Findings are catalogue keys. They describe observations without numbers; the status bar shows the numbers.
 """
 
-from typing import Literal
-
 from duckflow.domain.lines import TextLine, line
-from duckflow.domain.pacing.vitals import VitalName, Vitals, face_of
+from duckflow.domain.pacing.vitals import VitalName, face_of
 from duckflow.domain.state import AgentState
 
 LOW: dict[VitalName, float] = {"mood": 0.7, "focus": 0.5, "stamina": 0.5}
 """Values below which a vital is a concern."""
 
 HIGH = 0.8
-
-Remark = Literal["well", "guidance", "replan", "other_way", "rest"]
 
 _ACTIONS = 5
 
@@ -34,17 +30,16 @@ def examine(state: AgentState) -> tuple[TextLine, ...]:
 
 def remark_on(state: AgentState) -> TextLine:
     """Return the doctor's remark on the vitals."""
-    return line(f"health.remark.{_remark(state.vitals)}")
+    low = {name for name, least in LOW.items() if getattr(state.vitals, name) < least}
+    if "stamina" in low:
+        remark = "rest"
+    elif "focus" in low:
+        remark = "other_way" if "mood" in low else "replan"
+    else:
+        remark = "guidance" if "mood" in low else "well"
+    return line(f"health.remark.{remark}")
 
 
 def _finding(name: VitalName, value: float, worry: str) -> TextLine:
     seen = worry if value < LOW[name] else "high" if value > HIGH else "usual"
     return line(f"health.{name}.{seen}", face=face_of(name, value))
-
-
-def _remark(vitals: Vitals) -> Remark:
-    if vitals.stamina < LOW["stamina"]:
-        return "rest"
-    if vitals.focus < LOW["focus"]:
-        return "other_way" if vitals.mood < LOW["mood"] else "replan"
-    return "guidance" if vitals.mood < LOW["mood"] else "well"

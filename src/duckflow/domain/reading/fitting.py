@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 from pydantic import BaseModel, ValidationError
 
 from duckflow.domain.patterns import lazy_regex
+from duckflow.domain.reading.faults import list_faults, model_at
 from duckflow.domain.text import letters_of
-from duckflow.domain.validation import list_faults, model_at
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -34,9 +34,7 @@ _SHARES = {
     **dict.fromkeys(("medium", "moderate", "fair", "中"), 0.6),
     **dict.fromkeys(("low", "weak", "低"), 0.3),
 }
-_SHARE_WORD = lazy_regex(
-    "|".join([r"\b(?:certain|full|total|high|strong|medium|moderate|fair|low|weak)\b", "[高中低]"])
-)
+_SHARE_WORD = lazy_regex("|".join(rf"\b{word}\b" if word.isascii() else word for word in _SHARES))
 
 
 class Fitted(NamedTuple, Generic[T]):
