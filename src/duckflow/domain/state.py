@@ -1,7 +1,6 @@
 """AgentState: everything the agent knows, in one frozen value with one owner (the session)."""
 
 from collections.abc import Mapping
-from typing import Literal
 
 from pydantic import Field
 
@@ -9,7 +8,7 @@ from duckflow.domain.decision import Action, NextStep, PromptPattern, TaskProfil
 from duckflow.domain.events import ActionStarted, ApprovalAnswered, BackgroundCommand
 from duckflow.domain.files.changes import ChangeSet
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.model import EffortChoice, Picture, Thought, TierName, ToolCall, Usage
+from duckflow.domain.model import ChatMessage, EffortChoice, TierName, Usage
 from duckflow.domain.modes import Mode
 from duckflow.domain.pacing.limits import LoopLimit, LoopTrace
 from duckflow.domain.pacing.vitals import Vitals
@@ -34,11 +33,9 @@ class Items(Frozen):
     last_delta: str = ""
 
 
-class TranscriptEntry(Frozen):
+class TranscriptEntry(ChatMessage):
     """One message of the conversation with the model. Tool results carry their evidence id."""
 
-    role: Literal["user", "assistant"]
-    text: str
     evidence_id: str | None = None
     operation: str | None = None
     path: str | None = None
@@ -54,15 +51,6 @@ class TranscriptEntry(Frozen):
     """True if a later entry shows the file again, or the file has changed since."""
     said: bool = False
     """True for the user's own message, false for one from the program."""
-    pictures: tuple[Picture, ...] = ()
-    calls: tuple[ToolCall, ...] = ()
-    """Native tool calls of an answer."""
-    thoughts: tuple[Thought, ...] = ()
-    """Thinking that came with an answer, returned only to the model that produced it."""
-    result_of: str = ""
-    """Id of the native call that this is the result of."""
-    failed: bool = False
-    """True if the call failed or was refused."""
 
 
 class CommandRun(Frozen):

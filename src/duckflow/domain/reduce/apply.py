@@ -237,17 +237,7 @@ def _decision(state: AgentState, event: events.DecisionMade) -> AgentState:
         items=check_items(items, decision),
         decided=_decided(state.decided, decision),
     )
-    said = tuple(
-        TranscriptEntry(
-            role="assistant" if message.role == "assistant" else "user",
-            text=message.text,
-            calls=message.calls,
-            thoughts=message.thoughts,
-            result_of=message.result_of,
-            failed=message.failed,
-        )
-        for message in event.exchange
-    )
+    said = tuple(TranscriptEntry(**dict(message)) for message in event.exchange)
     if decision.next_step == "pending_user" and count_questions(decision.reply) > 1:
         notes = (*notes, ONE_QUESTION)
     if event.held:
