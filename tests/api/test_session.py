@@ -1,4 +1,4 @@
-"""`from duckflow import Session`: a program of one's own starts requests, sees events, answers, cancels."""
+"""`from duckflow import Session`: a program starts requests, receives events, answers and cancels."""
 
 import subprocess
 import sys
@@ -47,7 +47,7 @@ def events(seen: list[Update]) -> list[Event]:
 
 
 async def test_a_request_is_seen_as_it_happens(folder: Path):
-    """Events are typed and numbered from the first; the reply is seen while it is written."""
+    """Events are typed and numbered from 1, and the reply arrives in pieces."""
     async with session(folder, decision("Paris is the capital.")) as duck:
         work = duck.start("What is the capital of France?")
         seen = await updates(work)
@@ -64,7 +64,7 @@ def duck_id(seen: list[Update]) -> str:
 
 
 async def test_an_answer_inside_the_loop_lets_the_work_go_on(folder: Path):
-    """G5: it holds for exactly the question that was shown."""
+    """G5: an answer applies only to the question that was shown."""
     async with session(folder, WRITE, decision("It is there."), mode="ask") as duck:
         work, asked = duck.start("Write a.txt"), 0
         async for update in work:
@@ -79,7 +79,7 @@ async def test_an_answer_inside_the_loop_lets_the_work_go_on(folder: Path):
 
 
 async def test_a_question_nobody_answers_waits_for_another_time(folder: Path):
-    """What is no clear answer is asked again; the session can be gone on with by its id."""
+    """After an unclear answer the question is repeated; a session can be resumed by its id."""
     async with session(folder, WRITE, mode="ask") as duck:
         assert await duck.start("Write a.txt") == "awaiting_approval"
         question, name = duck.question, duck.id
@@ -132,7 +132,7 @@ async def test_a_session_that_was_not_opened_says_so(folder: Path):
 
 
 def test_the_package_stays_cheap_to_import():
-    """Only whoever asks for Session imports the engine."""
+    """Only importing Session imports the engine."""
     probe = "import sys, duckflow; print([n for n in ('pydantic', 'asyncio') if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
@@ -142,7 +142,7 @@ def test_the_package_stays_cheap_to_import():
 
 
 async def test_L8_what_was_done_is_seen_taken_back_gone_back_behind_and_forked(folder: Path):
-    """The same as on the command line; and a command of the user's own stands for what it says."""
+    """Like on the command line, custom commands are replaced by their text."""
     again = decision("Again.", action("write_file", path="a.txt", content="two\n"))
     own = config_dir() / "commands" / "change.md"
     own.parent.mkdir(parents=True)

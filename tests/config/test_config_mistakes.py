@@ -1,4 +1,4 @@
-"""M5: every mistake in a configuration becomes one sentence that says where, what, and what to do."""
+"""M5: every mistake in a configuration leads to one sentence with place, cause and remedy."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ from fakes.rows import every_row
 
 
 def mistake(workspace: Path, content: str | bytes, **how) -> UsageError:
-    """The error this user's file ends in."""
+    """Return the error that loading this user's file raises."""
     user_file().parent.mkdir(parents=True, exist_ok=True)
     user_file().write_bytes(content if isinstance(content, bytes) else content.encode())
     return refused(workspace, **how)

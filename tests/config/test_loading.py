@@ -1,4 +1,4 @@
-"""M5: where settings come from, which source wins, and what a project may say."""
+"""M5: sources of settings, their precedence, and the limits of a project."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from fakes.rows import every_row
 
 
 def write_user(content: str | bytes) -> Path:
-    """Put a user's configuration file where it is looked for."""
+    """Write the user's configuration file."""
     path = user_file()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -29,7 +29,7 @@ def write_project(workspace: Path, content: str) -> Path:
 
 
 def refusal(workspace: Path, **how) -> UsageError:
-    """The error loading ends with; its sentence must exist and have all its values."""
+    """Return the error that loading raises, after checking that its sentence has all values."""
     with pytest.raises(UsageError) as caught:
         load(workspace, environ=how.pop("environ", {}), **how)
     assert text(caught.value.key, **caught.value.values)
@@ -140,7 +140,7 @@ EXAMPLES = {
     "transitions.permitted": "{ DONE = [] }",
     "transitions.on_error": "{ DONE = [] }",
 }
-"""Values for settings that have none of their own and are no text, or one that takes several lines."""
+"""Values for settings without a default that are not text, or whose default takes several lines."""
 
 
 @every_row("key", sorted(set(leaves()) - set(PROJECT_MAY_SET)))

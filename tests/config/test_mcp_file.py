@@ -1,4 +1,4 @@
-"""L4: `duckflow mcp` writes the user's file and leaves the rest alone; a project's servers are kept in."""
+"""L4: `duckflow mcp` edits only its part of the user's file, and a project's servers stay confined."""
 
 import json
 import tomllib

@@ -1,4 +1,4 @@
-"""State, configuration and cache: where they are, who can read them, what happens if they can't be made."""
+"""Folders for state, configuration and cache: their paths, permissions and errors."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Trust: bound to the real path and to the configuration, kept in the user's state directory (SAFETY 6)."""
+"""Trust is bound to the real path and the configuration, and stored in the user's state folder (SAFETY 6)."""
 
 from pathlib import Path
 
@@ -76,7 +76,7 @@ def test_a_configuration_that_can_not_be_read_is_no_configuration_to_trust(folde
 
 
 def test_SAFETY_6_another_file_than_the_trusted_one_does_not_act(folder: Path):
-    """Nobody can swap it between the question and the reading."""
+    """The configuration cannot be swapped between question and loading."""
     configure(folder)
     trusted = trust_state(folder).digest
     assert load(folder, trusted=True, digest=trusted, environ={}).settings.mode == "plan"

@@ -1,4 +1,4 @@
-"""How an objective goes on from one event to the next (J1, J4, J6)."""
+"""Updates of an objective by events (J1, J4, J6)."""
 
 from duckflow.domain.decision import Action
 from duckflow.domain.frozen import replace

@@ -1,4 +1,4 @@
-"""Which files count as work: what a recap lists, and what is only a cache (F3)."""
+"""Changed files that count as work and appear in a recap, unlike caches (F3)."""
 
 from duckflow.domain.files.caches import is_cache
 from duckflow.domain.files.changes import FOLDER, ChangeSet, FileChange, changed_files

@@ -1,4 +1,4 @@
-"""Cutting text: never inside what a reader sees as one character (E1)."""
+"""Cutting text never splits a visible character (E1)."""
 
 import unicodedata
 

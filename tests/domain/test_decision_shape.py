@@ -1,4 +1,4 @@
-"""The shape of a Decision: what it needs, what it fills in, what it refuses (A1, A2, A5, E2, N)."""
+"""The shape of a Decision: required fields, defaults and refused values (A1, A2, A5, E2, N)."""
 
 import pytest
 from pydantic import ValidationError

@@ -1,4 +1,4 @@
-"""Fitting what a model wrote to a shape: what is plain is mended, all that is left is named (A6)."""
+"""Fitting model output to a shape: clear faults are repaired, all others are listed (A6)."""
 
 import json
 from typing import Annotated, Literal
@@ -13,7 +13,7 @@ from fakes.rows import every_row
 
 
 class Part(Frozen):
-    """One of several."""
+    """An item of a list in the shape."""
 
     name: str
     weight: Annotated[float, Field(ge=0, le=1)] = 0.5

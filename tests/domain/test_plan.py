@@ -1,4 +1,4 @@
-"""Plan > PlanStep > Task: what follows from what (B1, B4, B5, B7)."""
+"""Statuses of plans, steps and tasks (B1, B4, B5, B7)."""
 
 import re
 

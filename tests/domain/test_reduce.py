@@ -1,4 +1,4 @@
-"""apply(state, event): what each event changes, and that nothing grows without bound."""
+"""apply(state, event): the changes by each event, and bounded growth of the state."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""D2: the table is data, and can be changed in the configuration."""
+"""D2: the configuration can change the transition table."""
 
 from pathlib import Path
 

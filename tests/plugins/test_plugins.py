@@ -1,4 +1,4 @@
-"""Plugins: the example of the docs, installed and used; and those that can't be loaded (L7)."""
+"""Plugins: the example of the docs, installed and used, and plugins that can't be loaded (L7)."""
 
 import re
 import subprocess
@@ -39,7 +39,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 def build_example(place: Path) -> Path:
-    """The package as the page shows it: each block of code is the file that is named above it."""
+    """Write the package of the docs page: each code block is the file named above it."""
     page = (ROOT / "docs" / "plugins.md").read_text("utf-8")
     files = re.findall(r"^`([\w/.]+)`:\n\n```\w+\n(.*?)```", page, re.DOTALL | re.MULTILINE)
     assert len(files) == 2
@@ -50,7 +50,7 @@ def build_example(place: Path) -> Path:
 
 
 def fresh_environment(place: Path) -> Path:
-    """The Python of an environment of its own, which sees what we are installed with."""
+    """Return the Python of a fresh environment that also sees our installed packages."""
     venv.create(place, with_pip=False, symlinks=True)
     (site,) = place.glob("lib/python*/site-packages")
     ours = sysconfig.get_path("purelib")
@@ -59,7 +59,7 @@ def fresh_environment(place: Path) -> Path:
 
 
 def test_L7_the_example_of_the_docs_is_installed_and_used(folder: Path, tmp_path: Path):
-    """Into a fresh environment, without a network."""
+    """Install it into a fresh environment, without a network."""
     package, python = build_example(tmp_path / "package"), fresh_environment(tmp_path / "fresh")
     options = ["--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "-q"]
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", *options, str(package)]
@@ -85,7 +85,7 @@ def test_L7_the_example_of_the_docs_is_installed_and_used(folder: Path, tmp_path
 
 
 def add_plugin(site: Path, name: str, code: str) -> None:
-    """An installed package, written down by hand."""
+    """Write the files of an installed package by hand."""
     info = site / f"{name}-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
@@ -94,7 +94,7 @@ def add_plugin(site: Path, name: str, code: str) -> None:
 
 
 async def test_L7_a_plugin_that_fails_is_a_sentence(folder: Path, tmp_path: Path, monkeypatch):
-    """SAFETY 6: and one that lies in the workspace is none."""
+    """SAFETY 6: a package in the workspace is not loaded as a plugin."""
     fine = "from duckflow.plugins import Plugin\nplugin = Plugin()\n"
     add_plugin(tmp_path / "site", "broken", "raise RuntimeError('no luck')\n")
     add_plugin(tmp_path / "site", "fine", fine)

@@ -79,7 +79,7 @@ class SatisfactionEvaluation(Frozen):
     completion_recommendation: bool = False
     caps: tuple[Cap, ...] = ()
     by: Literal["model", "program", "nobody"] = "model"
-    """Source of the judgement; the program always does the arithmetic. `nobody`: it was not judged."""
+    """Judge; the program always does the arithmetic. `nobody` means that it was not judged."""
 
 
 class EvaluationCase(Frozen):
