@@ -13,6 +13,7 @@ from duckflow.domain.patterns import lazy_regex
 MAX_BYTES = 1_000_000
 _SEARCHED = 20_000
 """Characters up to which a key's line is searched for, because the search parses the text many times."""
+_CANDIDATES = 20
 _PLACE = lazy_regex(r"\(at (?:line (\d+), column (\d+)|end of document)\)")
 
 
@@ -82,17 +83,15 @@ def _place(message: str, text: str) -> tuple[int, int]:
 
 def line_of(key: str, text: str) -> int | None:
     """Return the number of the line that sets a dotted key, found by parsing the text up to it, or None."""
+    if len(text) > _SEARCHED:
+        return None
     lines = [f"{line}\n" for line in text.split("\n")]
     word = key.rpartition(".")[2]
-    start = next((number for number, line in enumerate(lines) if word in line), None)
-    if start is None or len(text) > _SEARCHED or _has("".join(lines[:start]), key):
-        return None
-    for end in range(start + 1, len(lines) + 1):
-        has = _has("".join(lines[:end]), key)
-        if has:
-            return start + 1
-        if has is False:  # a value that takes several lines parses only at its end
-            start = end
+    for start in [number for number, line in enumerate(lines) if word in line][:_CANDIDATES]:
+        # The text parses again at the end of the value, which may take several lines.
+        parsed = (_has("".join(lines[:end]), key) for end in range(start + 1, start + _CANDIDATES))
+        if next((has for has in parsed if has is not None), False):
+            return None if _has("".join(lines[:start]), key) else start + 1
     return None
 
 
