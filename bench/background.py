@@ -48,7 +48,7 @@ async def measure(folder: Path) -> float:
         await app.chat.say("What is the capital of France?")
         took = time.perf_counter() - start
         assert app.session.state.background_runs
-        assert app.session.state.last_reply == "Paris."
+        assert app.session.state.reply == "Paris."
     finally:
         await app.aclose()
     return took
