@@ -38,7 +38,7 @@ def test_M7_a_whole_request_in_the_browser(folder: Path, tmp_path: Path):
         assert EVIL in asked["intent"], "as it was said: the page makes text of it"
         assert ["changed", 0, None, 1, "neu"] in asked["difference"]
         assert not (folder / "a.txt").exists()
-        stale = client.send(session, kind="answer", shown="0" * 64, answer={"yes": True})
+        stale = client.send(session, kind="answer", question_hash="0" * 64, answer={"yes": True})
         assert stale.status_code == 409
         assert "no longer open" in stale.json()["message"]
         edited = {"yes": True, "edited": "rm -rf"}
