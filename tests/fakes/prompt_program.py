@@ -5,8 +5,17 @@ import sys
 from pathlib import Path
 
 from duckflow.ui.frontend import open_frontend
+from duckflow.ui.input.keyboard import Listener
 from duckflow.ui.input.prompt_view import PromptView
 from duckflow.ui.output.colours import Theme, paint
+
+
+class Barred(Listener):
+    """A listener with something to draw."""
+
+    def view(self, columns: int) -> PromptView:
+        """A bar and nothing else."""
+        return PromptView(bar=([("bar", "[ bar ]")],))
 
 
 async def main(folder: str, theme: Theme = "auto", keys: str = "emacs") -> None:
@@ -14,7 +23,7 @@ async def main(folder: str, theme: Theme = "auto", keys: str = "emacs") -> None:
     frontend = open_frontend(lambda: Path(folder) / "history")
     assert frontend.prompt is not None
     frontend.adapt(theme, vi=keys == "vi")
-    frontend.prompt.draw = lambda _columns: PromptView(bar=([("bar", "[ bar ]")],))
+    frontend.prompt.listener = Barred(frontend.prompt.left)
     frontend.prompt.inbox.put("ready")
     while not frontend.keyboard.left.is_set():
         said = await frontend.keyboard.inbox.get()

@@ -9,8 +9,8 @@ from duckflow.domain.events import ConsultationAnswered, ConsultationRequested, 
 from duckflow.domain.questions.consultation import ChooseWay
 from duckflow.loops.thinking.title_writer import TitleWriter
 from duckflow.store.sessions import Sessions
-from duckflow.ui.transcript import replay
-from duckflow.ui.views.export import as_json, as_markdown
+from duckflow.ui.screen import replay
+from duckflow.ui.transcript import as_json, as_markdown
 from fakes.consulted import consulted
 from fakes.engine import Watched, action, decision, engine
 

@@ -11,7 +11,7 @@ from duckflow.domain.commands import ForgetMemories, SessionResult
 from duckflow.domain.events import MemoryKept
 from duckflow.domain.work.memory import Memory
 from duckflow.i18n.catalogue import set_language
-from duckflow.ui.commands.dispatch import dispatch_in_turn
+from duckflow.ui.commands.actions import CommandContext, dispatch_in_turn
 from duckflow.ui.commands.table import TypedCommand
 from duckflow.ui.views.events import Describer
 from fakes.keyboard import FakeWriter
@@ -31,7 +31,7 @@ def memory_command(argument: str, kept: list[Memory]) -> tuple[list[int], str]:
         return SessionResult(forgotten=len(command.numbers))
 
     client = SimpleNamespace(memories=lambda: kept, send=forget, state=SimpleNamespace(workspace="/w"))
-    context: Any = SimpleNamespace(client=client, writer=FakeWriter())
+    context: Any = CommandContext(client, FakeWriter(), None, lambda _: None)
     asyncio.run(dispatch_in_turn(context, TypedCommand("memory", argument)))
     return gone, context.writer.text
 

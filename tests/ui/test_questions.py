@@ -44,7 +44,7 @@ async def no_change(content: str, name: str) -> str | None:
 def questions(keyboard: Keyboard, writer: FakeWriter, edit=no_change) -> Questions:
     engine = SimpleNamespace(state=AgentState(), extensions=Extensions(), servers=tuple)
     context = CommandContext(engine, writer, Screen(writer), lambda session: None)  # type: ignore[arg-type]
-    return Questions(context, keyboard, edit)
+    return Questions(context, keyboard, SimpleNamespace(edit=edit))  # type: ignore[arg-type]
 
 
 def test_M3_a_run_that_stops_at_a_question_names_only_the_answers_that_can_be_given():

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from duckflow.domain.commands import RateRequest, SessionResult
-from duckflow.ui.commands.dispatch import dispatch_in_turn
+from duckflow.ui.commands.actions import CommandContext, dispatch_in_turn
 from duckflow.ui.commands.table import TypedCommand
 
 
@@ -28,7 +28,7 @@ def rate(argument: str, *, there: bool = True) -> tuple[list[int], str]:
         given.append(command.rating)
         return SessionResult(objection="" if there else "stats.rate_nothing")
 
-    context: Any = SimpleNamespace(client=SimpleNamespace(send=keep), writer=FakeWriter())
+    context: Any = CommandContext(SimpleNamespace(send=keep), FakeWriter(), None, lambda _: None)
     asyncio.run(dispatch_in_turn(context, TypedCommand("rate", argument)))
     return given, context.writer.lines[-1]
 

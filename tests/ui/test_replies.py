@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from duckflow.domain.events import Reply, StoredEvent
 from duckflow.domain.live_updates import ReplyPiece, ReplyVoid
-from duckflow.ui.output.markdown_blocks import MarkdownBlock, MarkdownBlocks
-from duckflow.ui.output.reply_stream import ReplyStream
+from duckflow.ui.output.reply_stream import MarkdownBlock, MarkdownBlocks, ReplyStream
 from duckflow.ui.screen import Screen
 from fakes.keyboard import FakeWriter
 

@@ -10,6 +10,7 @@ from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ReplyVoid, Thi
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import count_words
 from duckflow.i18n.catalogue import set_language
+from duckflow.ui.output.reply_stream import ReplyStream
 from duckflow.ui.output.text_width import end_to_width, width_of
 from duckflow.ui.screen import Screen
 from duckflow.ui.views.live.activity import Activity
@@ -41,7 +42,7 @@ def activity_text(activity: Activity, columns: int = 60) -> str:
 
 
 def test_K6_the_last_words_are_shown_while_the_model_thinks():
-    activity = Activity(lambda *_: [], Watch())
+    activity = Activity(ReplyStream(FakeWriter()), Watch())
     for word in THOUGHT.split(" "):
         activity.add_thinking(f"{word}\n")
     shown = activity_text(activity, 40)
@@ -54,7 +55,7 @@ def test_K6_the_last_words_are_shown_while_the_model_thinks():
 @pytest.mark.parametrize("language", ["en", "ja"])
 def test_K6_thinking_is_one_line_however_narrow_the_terminal_and_steers_nothing(language, columns):
     set_language(language)
-    activity = Activity(lambda *_: [], Watch())
+    activity = Activity(ReplyStream(FakeWriter()), Watch())
     activity.add_thinking("まず\x1b[2Jテストを読みます。\n" * 50)
     shown = activity_text(activity, columns)
     assert "\x1b" not in shown

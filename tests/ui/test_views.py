@@ -21,6 +21,7 @@ from duckflow.i18n.catalogue import entries, set_language, text
 from duckflow.ui.commands.actions import CommandContext, show_help
 from duckflow.ui.output.diff import difference_lines
 from duckflow.ui.output.markdown import render_text
+from duckflow.ui.output.reply_stream import ReplyStream
 from duckflow.ui.output.text_width import width_of
 from duckflow.ui.screen import Screen
 from duckflow.ui.views.events import Describer, error_text
@@ -107,7 +108,9 @@ def test_H6_the_bar_keeps_faces_and_numbers_at_every_width(language, columns):
 @pytest.mark.parametrize(("language", "columns"), SIZES)
 def test_the_lines_above_the_prompt_show_reply_output_tasks_queue_and_one_plain_line(language, columns):
     set_language(language)
-    activity = Activity(lambda wide, rows: ["書きかけの返事 " + "x" * (wide - 15)][:rows])
+    replies = ReplyStream(FakeWriter(columns))
+    replies.feed("書きかけの返事 " + "x" * (columns - 16))
+    activity = Activity(replies)
     activity.busy = True
     activity.add_output("".join(f"{number} 行目の出力\n" for number in range(100_000)))
     shown = joined(activity.lines(STATE, ["次のお願い " * 30], columns))

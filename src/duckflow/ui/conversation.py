@@ -1,14 +1,16 @@
-"""The conversation: messages are sent one after the other while the prompt stays open for more."""
+"""One terminal window on a session: it sends what is typed, shows what happens, and asks open questions.
+
+The first window runs in the process that has the session open. A second window (M7) is a guest on a session
+of another process: it sends every line at once, and sees its own messages when their events arrive.
+"""
 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
 from typing import Any
 
 from duckflow.domain import commands
 from duckflow.domain.commands import SessionCommand, hash_of
-from duckflow.domain.errors import UserError
 from duckflow.domain.events import (
     ApprovalRequested,
     ConsultationRequested,
@@ -16,181 +18,207 @@ from duckflow.domain.events import (
     TaskReported,
     UserMessage,
 )
-from duckflow.domain.questions.approval import AnswerApproval, Approval
+from duckflow.domain.modes import MODES
+from duckflow.domain.questions.approval import Approval
 from duckflow.domain.questions.consultation import Consultation
-from duckflow.domain.session_client import SessionUpdate, StatusChanged
+from duckflow.domain.session_client import SessionClient, SessionUpdate, StatusChanged
 from duckflow.i18n.catalogue import text
-from duckflow.ui.commands.actions import CommandContext
-from duckflow.ui.commands.dispatch import Exit, dispatch_in_turn
-from duckflow.ui.commands.table import find_custom, read_command, read_prompt
-from duckflow.ui.input.keyboard import Keyboard
-from duckflow.ui.key_listener import KeyListener
+from duckflow.ui.commands.actions import (
+    CommandContext,
+    carry_out,
+    dispatch_command,
+    dispatch_in_turn,
+    errors_shown,
+    must_wait,
+)
+from duckflow.ui.commands.table import find_command, find_custom, read_command, read_prompt
+from duckflow.ui.frontend import Frontend
+from duckflow.ui.input.editor import TextEditor
+from duckflow.ui.input.keyboard import Listener
+from duckflow.ui.input.prompt_view import PromptView
 from duckflow.ui.output.escaping import visible
 from duckflow.ui.questions import Questions
-from duckflow.ui.screen import FOREIGN
+from duckflow.ui.screen import FOREIGN, Screen
+from duckflow.ui.views.live.status_bar import bar_lines
 
-_LONG_S = 5.0
-"""Work that lasted longer is worth a call when it is done."""
+_NOTIFY_AFTER_S = 5.0
 _TICK_S = 0.25
+_DOUBLE_PRESS_S = 2.0
 
-Notify = Callable[[str], None]
 
-
-class Conversation:
-    """Sends what is typed, shows what happens, and asks what is open, until the user leaves."""
+class Conversation(Listener):
+    """One terminal window on a session."""
 
     def __init__(
-        self, context: CommandContext, keyboard: Keyboard, questions: Questions, way_out: Exit, notify: Notify
+        self,
+        client: SessionClient,
+        frontend: Frontend,
+        screen: Screen,
+        editor: TextEditor,
+        *,
+        guest: bool = False,
     ) -> None:
-        self._context = context
-        self._client = context.client
-        self._keyboard = keyboard
-        self._questions = questions
-        self._exit = way_out
-        self._notify = notify
+        super().__init__(frontend.keyboard.left)
+        self._client = client
+        self._frontend = frontend
+        self._writer, self._keyboard = frontend.writer, frontend.keyboard
+        self._screen = screen
+        self._guest = guest
+        self._exit: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self._context = CommandContext(client, frontend.writer, screen, self._leave_for, guest=guest)
+        self._questions = Questions(self._context, frontend.keyboard, editor)
         self._seen = asyncio.Event()
         self._called = asyncio.Event()
+        self._sending: set[asyncio.Task[None]] = set()
         self._busy = False
         self._began = 0.0
-        self._lasted_s = 0.0
         self._own: str | None = None
         """The line of this window that is being carried out; empty for an answer."""
         self._left_open = ""
-        keyboard.listener = KeyListener(context, keyboard)
+        self._pressed = -_DOUBLE_PRESS_S
+        frontend.keyboard.listener = self
+        frontend.attach(client)
 
     async def run(self, updates: AsyncIterator[SessionUpdate]) -> str | None:
-        """Talk until the user leaves; the session to go on with, if there is one."""
+        """Run until the user leaves or the session ends; return the session to open next, if any."""
         parts = (self._talk(), self._keyboard.left.wait(), self._follow(updates), self._tick())
         tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(one) for one in parts]
-        await asyncio.wait({*tasks, self._exit.taken}, return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        try:
+            await asyncio.wait({*tasks, self._exit}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (*tasks, *self._sending):
+                task.cancel()
+            await asyncio.gather(*tasks, *self._sending, return_exceptions=True)
         for task in tasks:
             if not task.cancelled():
                 task.result()
-        return self._exit.taken.result() if self._exit.taken.done() else None
+        return self._exit.result() if self._exit.done() else None
 
     async def _follow(self, updates: AsyncIterator[SessionUpdate]) -> None:
         async for update in updates:
             self._show(update)
             self._seen.set()
             self._keyboard.refresh()
-        await asyncio.Event().wait()
+        if self._guest:
+            self._writer.line(text("attach.left", session=self._client.state.session_id), "yellow")
 
     def _show(self, update: SessionUpdate) -> None:
-        """Show an update. A question that is open, or a report of the background, calls for a look."""
-        screen = self._context.screen
+        """Show an update, and wake the conversation if there may be a question to ask."""
+        own = None if self._guest else self._own
         match update:
-            case StoredEvent(event=UserMessage(text=said)) if self._own and read_prompt(self._own):
-                self._context.writer.line(visible(said), "dim")
+            case StoredEvent(event=UserMessage(text=said)) if own and read_prompt(own):
+                self._writer.line(visible(said), "dim")
             case _:
-                screen.also = FOREIGN if self._own is None else ()
-                screen(update)
-        if isinstance(update, StatusChanged):
-            if update.busy != self._busy:
-                self._began, self._lasted_s = time.monotonic(), time.monotonic() - self._began
-            self._busy = update.busy
-            self._called.set()
-        elif isinstance(update, StoredEvent) and isinstance(
-            update.event, ApprovalRequested | ConsultationRequested | TaskReported
-        ):
-            self._left_open = ""
-            self._called.set()
+                self._screen.also = FOREIGN if own is None else ()
+                self._screen(update)
+        match update:
+            case StatusChanged(busy=busy):
+                long = time.monotonic() - self._began > _NOTIFY_AFTER_S
+                if busy and not self._busy:
+                    self._began = time.monotonic()
+                elif self._busy and not busy and long and self._open() is None:
+                    self._frontend.notify(text("notice.done"))
+                self._busy = busy
+            case StoredEvent(event=ApprovalRequested() | ConsultationRequested() | TaskReported()):
+                self._left_open = ""
+            case _:
+                return
+        self._called.set()
 
     async def _tick(self) -> None:
-        """Draw a sign of life now and then."""
+        """Keep the spinner and the countdown moving."""
         while True:
             await asyncio.sleep(_TICK_S)
             if self._busy:
                 self._keyboard.refresh()
 
     async def _until(self, met: Callable[[], bool]) -> None:
-        """Come back when it is so, as far as updates have been shown."""
+        """Wait until a condition holds; it is checked after each update."""
         while not met():
             self._seen.clear()
             await self._seen.wait()
 
     async def _rest(self) -> None:
-        await self._until(lambda: not self._busy and not self._client.busy)
+        """Wait until the work has ended and is shown. A guest's commands wait in the other process."""
+        await self._until(lambda: self._guest or not (self._busy or self._client.busy))
 
     async def _talk(self) -> None:
-        await self._settle_questions()
-        with suppress(EOFError):
+        try:
             while True:
-                await self._take(await self._next())
                 await self._settle_questions()
+                line = await self._next()
+                if line and self._guest:
+                    task = asyncio.ensure_future(self._take(line))
+                    self._sending.add(task)
+                    task.add_done_callback(self._sending.discard)
+                elif line:
+                    await self._take(line)
+        except EOFError:
+            return
 
     async def _next(self) -> str | None:
-        """The next line; None if something else calls for a look first."""
+        """Return the next line; None if there may be a question to ask first."""
         line = asyncio.ensure_future(self._keyboard.inbox.get())
         called = asyncio.ensure_future(self._called.wait())
         try:
             await asyncio.wait({line, called}, return_when=asyncio.FIRST_COMPLETED)
-            self._called.clear()
+            if self._guest and line.done() and line.exception():
+                await called  # the input has ended, but a guest goes on watching
+                return None
             return line.result() if line.done() else None
         finally:
+            self._called.clear()
             line.cancel()
             called.cancel()
 
-    async def _take(self, line: str | None) -> None:
-        """Do what a line says: a command, a shell command, a message."""
-        if not line:
-            return
+    async def _take(self, line: str) -> None:
+        """Carry out a line: a command, a shell command or a message."""
         await self._rest()
-        self._context.screen.said(line)
         self._own = line
         try:
             await self._do(line)
             await self._rest()
         finally:
             self._own = None
-        await self._settle_questions()
-        if self._lasted_s > _LONG_S:
-            self._notify(text("notice.done"))
 
     async def _do(self, line: str) -> None:
         custom = find_custom(line, self._client.extensions.commands)
         typed = read_command(line) if custom is None else None
+        shell = custom is None and typed is None and line.startswith("!")
+        if typed or shell or not self._guest:
+            self._screen.said(line)
         if typed is not None:
             await dispatch_in_turn(self._context, typed)
-        elif custom is None and line.startswith("!"):
-            if command := line[1:].strip():
-                await self._carry_out(commands.RunShellCommand(command=command))
-        else:
+        elif not shell:
             await self._carry_out(commands.SayMessage(text=line))
+        elif command := line[1:].strip():
+            await self._carry_out(commands.RunShellCommand(command=command))
 
     async def _carry_out(self, command: SessionCommand) -> None:
-        """Send a command, and tell what is wrong with it."""
-        try:
-            result = await self._client.send(command)
-        except UserError as error:
-            self._context.writer.line(text("error.line", message=text(error.key, **error.values)), "red")
-        else:
-            if result.objection:
-                self._context.writer.line(text(result.objection), "yellow")
+        with errors_shown(self._writer):
+            await carry_out(self._context, command)
 
     async def _settle_questions(self) -> None:
-        """Ask what is open until nothing is, or the user leaves it open."""
+        """Ask the open question, and the next one, until none is open or the user leaves one open."""
         while True:
             await self._rest()
             self._own = None
             asked = self._open()
             if asked is None or hash_of(asked) == self._left_open:
                 return
-            self._notify(text("notice.question"))
+            self._frontend.notify(text("notice.question"))
             answer = await self._answered(asked)
             if answer is not None:
                 self._own = ""
                 await self._carry_out(answer)
-            elif self._open() == asked:
-                self._left_open = hash_of(asked)
+            if self._guest or (answer is None and self._open() == asked):
+                self._left_open = hash_of(asked)  # a guest sees what its answer did later
 
     def _open(self) -> Approval | Consultation | None:
         return self._client.state.question
 
     async def _answered(self, asked: Approval | Consultation) -> SessionCommand | None:
-        """The answer given here; None if the user has had enough, or another window was faster."""
+        """Return the answer given here; None if the user gave none, or another window was faster."""
         self._own = ""
         here = asyncio.ensure_future(self._ask(asked))
         gone = asyncio.ensure_future(self._until(lambda: self._open() != asked))
@@ -198,7 +226,7 @@ class Conversation:
             await asyncio.wait({here, gone}, return_when=asyncio.FIRST_COMPLETED)
             if not gone.done():
                 return here.result()
-            self._context.writer.line(text("clients.answered"), "dim")
+            self._writer.line(text("clients.answered"), "dim")
             return None
         finally:
             self._own = None
@@ -209,10 +237,70 @@ class Conversation:
     async def _ask(self, asked: Approval | Consultation) -> SessionCommand | None:
         shown = hash_of(asked)
         if isinstance(asked, Consultation):
-            way = await self._questions.consult(asked)
-            return None if way is None else commands.ChooseShown(question_hash=shown, way=way)
-        proposed = await self._client.proposal() if asked.editable else None
-        answer: AnswerApproval | None = await self._questions.approve(asked, proposed)
-        if answer is None:
-            return commands.DeclineAndStop(question_hash=shown)
-        return commands.AnswerShown(question_hash=shown, answer=answer)
+            if (way := await self._questions.consult(asked)) is not None:
+                return commands.ChooseShown(question_hash=shown, way=way)
+        else:
+            proposed = await self._client.proposal() if asked.editable else None
+            if (answer := await self._questions.approve(asked, proposed)) is not None:
+                return commands.AnswerShown(question_hash=shown, answer=answer)
+            if not self._guest:
+                return commands.DeclineAndStop(question_hash=shown)
+        if self._guest:
+            self._writer.line(text("attach.open"), "dim")
+        return None
+
+    def view(self, columns: int) -> PromptView:
+        """The activity above the prompt and the bar below it."""
+        state = self._client.state
+        activity = self._screen.activity.lines(state, self._keyboard.inbox, columns)
+        return PromptView(activity, bar_lines(state, self._client.status, columns))
+
+    def handle_line(self, line: str) -> bool:
+        """Run a command that need not wait; return False for every other line."""
+        self._pressed = -_DOUBLE_PRESS_S  # a user who types a line does not mean to leave
+        typed = read_command(line)
+        if typed is None or find_custom(line, self._client.extensions.commands) is not None:
+            return False
+        command = find_command(typed.name)
+        if command is not None and must_wait(self._context, command):
+            return False
+        self._screen.said(line)
+        dispatch_command(self._context, typed)
+        return True
+
+    def stop(self) -> None:
+        """Esc: stop the work, and put the messages that waited for it back on the line."""
+        if self._client.busy or self._guest:
+            self._client.send(commands.CancelWork())
+            waiting = self._keyboard.inbox.take_all()
+            typed = self._keyboard.swap_line("")
+            self._keyboard.swap_line("\n".join([*waiting, *([typed] if typed else [])]))
+
+    def interrupt(self) -> None:
+        """Ctrl-C: stop the work, else clear the line, else leave; a guest leaves the work alone."""
+        again = time.monotonic() - self._pressed < _DOUBLE_PRESS_S
+        self._pressed = time.monotonic()
+        if again:
+            self.leave()
+        elif self._client.busy and not self._guest:
+            self.stop()
+        elif self._keyboard.swap_line(""):
+            return
+        elif self._guest:
+            self.leave()
+        else:
+            self._writer.line(text("chat.again"), "dim")
+
+    def expand(self) -> None:
+        """Ctrl-O: show the last result in full."""
+        self._screen.expand()
+
+    def change_mode(self) -> None:
+        """Shift-Tab: change to the next mode."""
+        place = MODES.index(self._client.state.mode)
+        self._client.send(commands.SetMode(mode=MODES[(place + 1) % len(MODES)]))
+
+    def _leave_for(self, session: str | None) -> None:
+        """Leave this session: for another one (empty: a new one), or end the program."""
+        if not self._exit.done():
+            self._exit.set_result(session)

@@ -10,17 +10,18 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from duckflow.ui.input.keyboard import Keyboard, PlainKeyboard
-from duckflow.ui.input.prompt_view import DrawView
 from duckflow.ui.output.colours import Theme, use_theme
+from duckflow.ui.output.escaping import visible
 from duckflow.ui.output.writer import Writer
 
 if TYPE_CHECKING:
     from duckflow.domain.session_client import SessionClient
     from duckflow.ui.input.prompt import Prompt
 
+Notices = Literal["off", "bell", "desktop"]
 QUIET_S = 0.6
 """A question takes the keyboard only when nobody has typed for so long: what is typed ahead is no answer."""
 
@@ -32,28 +33,30 @@ class Frontend:
     keyboard: Keyboard
     writer: Writer
     prompt: "Prompt | None" = None
+    notices: Notices = "off"
 
-    def attach(self, draw: DrawView, client: "SessionClient") -> None:
-        """From now on draw this around the line, and suggest what the session knows."""
+    def attach(self, client: "SessionClient") -> None:
+        """Suggest names that the session knows while the user types."""
         if self.prompt is None:
             return
         from duckflow.ui.commands.completion import Suggestions  # noqa: PLC0415 - only a terminal completes
 
-        self.prompt.scrollback.finish()  # what was said so far stands above it from the beginning
-        self.prompt.draw = draw
+        self.prompt.scrollback.finish()  # earlier lines stand above the prompt from the beginning
         self.prompt.completer = Suggestions(client)
 
-    def adapt(self, theme: Theme, *, vi: bool) -> None:
-        """From now on use these colours and keys."""
+    def adapt(self, theme: Theme, *, vi: bool, notices: Notices = "off") -> None:
+        """Use these colours, keys and notices from now on."""
         use_theme(theme)
+        self.notices = notices
         if theme == "none":
             self.writer.coloured = False
         if self.prompt is not None:
             self.prompt.adapt(theme, vi=vi)
 
-    def signal(self, sequence: str) -> None:
-        """Send something to the terminal that is not text: a bell, a notice."""
-        if self.prompt is not None:
+    def notify(self, said: str) -> None:
+        """Call the user with the bell or a desktop notice, if they want one."""
+        sequence = {"off": "", "bell": "\a", "desktop": f"\x1b]9;{visible(said)}\x07"}[self.notices]
+        if self.prompt is not None and sequence:
             self.prompt.output.write_raw(sequence)
             self.prompt.output.flush()
 

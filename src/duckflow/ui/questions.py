@@ -6,18 +6,20 @@ all of it was shown. A slash command does what it does, and the question stays.
 """
 
 import unicodedata
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 
+from duckflow.domain.errors import ProviderError
 from duckflow.domain.questions.approval import AnswerApproval, Approval
 from duckflow.domain.questions.consultation import ChooseWay, Consultation
 from duckflow.i18n.answers import read_answer, read_choice
 from duckflow.i18n.catalogue import text
-from duckflow.ui.commands.actions import CommandContext
-from duckflow.ui.commands.dispatch import dispatch_in_turn
-from duckflow.ui.commands.table import TypedCommand, read_command
-from duckflow.ui.input.editor import Edit
+from duckflow.ui.commands.actions import CommandContext, dispatch_in_turn
+from duckflow.ui.commands.table import read_command
+from duckflow.ui.input.editor import TextEditor
 from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.output.diff import difference_lines
+from duckflow.ui.output.escaping import harmless
+from duckflow.ui.output.writer import Writer
 from duckflow.ui.views.approval import (
     ApprovalView,
     ColouredLine,
@@ -38,18 +40,11 @@ _SHORTEST = 10
 class Questions:
     """Asks the user and reads the answers. `rows` of the context's writer is how high a page is."""
 
-    def __init__(
-        self,
-        context: CommandContext,
-        keyboard: Keyboard,
-        edit: Edit,
-        dispatch: Callable[[CommandContext, TypedCommand], Awaitable[None]] = dispatch_in_turn,
-    ) -> None:
+    def __init__(self, context: CommandContext, keyboard: Keyboard, editor: TextEditor) -> None:
         self._context = context
         self._writer = context.writer
         self._keyboard = keyboard
-        self._edit = edit
-        self._dispatch = dispatch
+        self._editor = editor
 
     async def approve(self, approval: Approval, proposed: str | None = None) -> AnswerApproval | None:
         """The user's answer; None if there was none, which is a no.
@@ -57,7 +52,9 @@ class Questions:
         `proposed` is the whole text that would be written or run, if the user may change it.
         """
         view = approval_view(approval)
-        unseen = [*self._difference(approval), *self._rows(brief_lines(view))]
+        shown = approval.difference.strip()
+        difference = ["", *difference_lines(approval.difference, self._writer)] if shown else []
+        unseen = [*difference, *self._rows(brief_lines(view))]
         while True:
             unseen = self._page(unseen)
             said = await self._ask(_approval_keys(view, proposed, len(unseen)))
@@ -71,7 +68,9 @@ class Questions:
             elif word in _MORE:
                 unseen += self._rows(point_lines(view))
             elif word in _EDIT and proposed is not None:
-                edited = await self._edit(proposed, str(approval.action.args.get("path") or "command.sh"))
+                edited = await self._editor.edit(
+                    proposed, str(approval.action.args.get("path") or "command.sh")
+                )
                 if edited is not None:
                     return AnswerApproval(yes=True, edited=edited)
             else:
@@ -101,7 +100,7 @@ class Questions:
             if said is None or typed is None:
                 return said
             self._context.screen.said(said.strip())
-            await self._dispatch(self._context, typed)
+            await dispatch_in_turn(self._context, typed)
 
     def _counts(self, answer: AnswerApproval, view: ApprovalView, unseen: int) -> bool:
         """Whether the answer can be given here and now; if not, the user is told why."""
@@ -112,10 +111,6 @@ class Questions:
             self._writer.line(text("approval.unseen", count=unseen), "yellow")
             return False
         return True
-
-    def _difference(self, approval: Approval) -> list[str]:
-        shown = approval.difference.strip()
-        return ["", *difference_lines(approval.difference, self._writer)] if shown else []
 
     def _rows(self, lines: Iterable[ColouredLine]) -> list[str]:
         """The lines as rows of the screen."""
@@ -136,3 +131,33 @@ def _approval_keys(view: ApprovalView, proposed: str | None, unseen: int) -> str
     keys += [text("approval.keys.always")] if view.always else []
     keys += [text("approval.keys.edit")] if proposed is not None else []
     return text("approval.ask", keys=" · ".join([*keys, text("approval.keys.more")]))
+
+
+class RelayPrompt:
+    """The relay in the conversation: a prompt is shown to be copied, and the answer is pasted."""
+
+    def __init__(self, keyboard: Keyboard, writer: Writer) -> None:
+        self._keyboard = keyboard
+        self._writer = writer
+
+    async def show(self, prompt: str) -> None:
+        """Show the prompt so that it can be copied."""
+        self._writer.line(text("relay.copy"), "dim")
+        self._writer.raw(harmless(prompt))
+
+    async def read(self) -> str:
+        """Return the pasted answer, up to Enter. A command is no answer: it acts now, or after the work."""
+        later: list[str] = []
+        try:
+            while True:
+                said = await self._keyboard.answer(text("relay.paste"))
+                line = said.strip() if said else ""
+                if not said or not line:
+                    raise ProviderError("relay.no_answer")
+                if read_command(line) is None:
+                    return said
+                if not self._keyboard.listener.handle_line(line):
+                    later.append(line)
+        finally:
+            for line in later:
+                self._keyboard.inbox.put(line)

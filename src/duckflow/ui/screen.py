@@ -1,7 +1,7 @@
 """What happens, written down as it happens: replies block by block, the rest in lines."""
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from duckflow.domain.events import ActionFinished, RequestFinished, StoredEvent
 from duckflow.domain.live_updates import (
@@ -23,28 +23,18 @@ from duckflow.ui.output.writer import Writer
 from duckflow.ui.views.events import Describer, EventDescription, EventKind, Tone, waiting_line
 from duckflow.ui.views.live.activity import Activity
 
-COLOURS: dict[Tone, Colour | None] = {
-    "plain": None,
-    "good": "green",
-    "bad": "red",
-    "warning": "yellow",
-    "quiet": "dim",
-}
-
-
+_COLOURS: Mapping[Tone, Colour] = {"good": "green", "bad": "red", "warning": "yellow", "quiet": "dim"}
+_OPTIONAL: Collection[EventKind] = ("message", "question", "undo")
 FOREIGN: Collection[EventKind] = ("message", "undo")
 """Kinds that are only written for commands of other windows."""
+_MAX_PAUSE_S = 1.5
 
 
 class Screen:
-    """Writes events and live updates. Messages, questions and undos are written by the window that asked for
-    them, unless they are among `also`."""
+    """Writes events and live updates; messages, questions and undos only if they are among `also`."""
 
     def __init__(
-        self,
-        writer: Writer,
-        also: Collection[EventKind] = (),
-        clock: Callable[[], float] = time.monotonic,
+        self, writer: Writer, also: Collection[EventKind] = (), clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._writer = writer
         self.also = also
@@ -52,7 +42,7 @@ class Screen:
         self._replies = ReplyStream(writer)
         self._shown: list[str] = []
         self._last: str | None = None
-        self.activity = Activity(self._replies.preview, clock)
+        self.activity = Activity(self._replies, clock)
 
     def __call__(self, what: SessionUpdate) -> None:
         """Show one thing."""
@@ -91,8 +81,8 @@ class Screen:
         """Show the last result, or the last thinking, whole."""
         if self._last is None:
             self._line(text("chat.nothing_to_expand"), "dim")
-            return
-        self._writer.raw(visible(self._last))
+        else:
+            self._writer.raw(visible(self._last))
 
     def said(self, message: str) -> None:
         """Write what the user said, before what comes of it."""
@@ -112,44 +102,33 @@ class Screen:
         self._line(text("thinking.over", seconds=seconds, words=f"{words:,}"), "dim")
 
     def _event(self, described: EventDescription) -> None:
-        match described.kind:
-            case "reply":
-                self._reply(described.text)
-            case "action":
-                self._action(described)
-            case "message" | "question" | "undo":
-                self._end_reply()
-                if described.kind in self.also:
-                    self._told(described)
-            case _:
-                self._line(described.text, COLOURS[described.tone])
-
-    def _told(self, described: EventDescription) -> None:
+        if described.kind == "reply":
+            self._reply(described.text)
+            return
+        self._end_reply()
+        if described.kind in _OPTIONAL and described.kind not in self.also:
+            return
         if described.kind == "message":
             self.said(described.text)
             return
         if described.difference:
             self._writer.raw(*difference_lines(described.difference, self._writer))
-        self._writer.line(described.text)
-
-    def _action(self, described: EventDescription) -> None:
-        self._line(described.text, COLOURS[described.tone])
-        self.activity.forget_output()
-        room = self._writer.columns - 3
-        more = [text("action.more", count=described.hidden)] if described.hidden else []
-        tail = [cut_to_width(harmless(line.expandtabs(4)), room) for line in described.output]
-        self._writer.raw(*(self._writer.painted(f"  {line}", "dim") for line in (*more, *tail)))
+        self._writer.line(described.text, _COLOURS.get(described.tone))
+        if described.kind == "action":
+            self.activity.forget_output()
+            room = self._writer.columns - 3
+            more = [text("action.more", count=described.hidden)] if described.hidden else []
+            tail = [cut_to_width(harmless(line.expandtabs(4)), room) for line in described.output]
+            self._writer.raw(*(self._writer.painted(f"  {line}", "dim") for line in (*more, *tail)))
 
     def _reply(self, reply: str) -> None:
         """The rest of a reply that was partly shown already, or all of it."""
         shown = "".join(self._shown)
-        if shown and reply.startswith(shown):
-            rest = reply[len(shown) :]
-        else:
+        if not reply.startswith(shown):
             self._end_reply()
-            rest = reply
+            shown = ""
         self._shown = []
-        self._replies.feed(rest)
+        self._replies.feed(reply[len(shown) :])
         self._replies.end()
 
     def _end_reply(self) -> None:
@@ -160,3 +139,14 @@ class Screen:
     def _line(self, line: str, colour: Colour | None = None) -> None:
         self._end_reply()
         self._writer.line(line, colour)
+
+
+def replay(events: Sequence[StoredEvent], speed: float) -> None:
+    """Write the session on standard output as it happened; `speed` 0 leaves out the pauses."""
+    screen = Screen(Writer(formatted=True), also=("message", "question", "undo"))
+    before = events[0].at if events else None
+    for recorded in events:
+        if before is not None and speed > 0:
+            time.sleep(min(max((recorded.at - before).total_seconds(), 0) / speed, _MAX_PAUSE_S))
+        before = recorded.at
+        screen(recorded)

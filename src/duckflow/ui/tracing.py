@@ -19,7 +19,7 @@ from duckflow.domain import events
 from duckflow.domain.live_updates import LiveUpdate
 
 Attributes = Mapping[str, str | int | float | bool]
-_WELL = ("done", "accepted", "deferred", "pending_user", "awaiting_approval", "consultation")
+_SUCCEEDED = ("done", "accepted", "deferred", "pending_user", "awaiting_approval", "consultation")
 
 
 @cache
@@ -65,16 +65,15 @@ class SpanWriter:
                 self._request = self._tracer.start_span("request", None, attributes=named, start_time=_ns(at))
             case events.UsageReported():
                 self._short(f"chat {event.model}", _usage(event), at)
-            case events.ActionStarted():
-                named = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": event.action.operation}
-                span = self._open(f"execute_tool {event.action.operation}", named, at)
-                self._actions[event.action_id] = span
+            case events.ActionStarted(action_id=action, action=started):
+                named = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": started.operation}
+                self._actions[action] = self._open(f"execute_tool {started.operation}", named, at)
             case events.ActionFinished():
                 self._end_action(event, at)
             case events.Evaluated():
                 for one in event.results:
-                    told = {"duckflow.check.kind": one.kind, "duckflow.check.state": one.state}
-                    self._short(f"check {one.kind}", told, at, failed=one.state == "failed")
+                    named = {"duckflow.check.kind": one.kind, "duckflow.check.state": one.state}
+                    self._short(f"check {one.kind}", named, at, failed=one.state == "failed")
             case events.ApprovalRequested() | events.ConsultationRequested():
                 if self._request is not None:
                     self._request.add_event(event.type, timestamp=_ns(at))
@@ -88,32 +87,28 @@ class SpanWriter:
         return self._tracer.start_span(name, within, attributes=attributes, start_time=_ns(at))
 
     def _short(self, name: str, attributes: Attributes, at: datetime, *, failed: bool = False) -> None:
-        span = self._open(name, attributes, self._before or at)
-        if failed:
-            span.set_status(Status(StatusCode.ERROR))
-        span.end(_ns(at))
+        self._end(self._open(name, attributes, self._before or at), {}, at, failed=failed)
 
     def _end_action(self, event: events.ActionFinished, at: datetime) -> None:
-        span = self._actions.pop(event.action_id, None)
-        if span is None:  # one that the user refused never began
-            return
-        span.set_attributes({"duckflow.outcome": event.outcome, "duckflow.files_changed": len(event.changed)})
-        if event.exit_code is not None:
-            span.set_attribute("process.exit.code", event.exit_code)
-        if event.outcome != "ok":
-            span.set_status(Status(StatusCode.ERROR))
-        span.end(_ns(at))
+        span = self._actions.pop(event.action_id, None)  # none if the user refused the action
+        ended: Attributes = {"duckflow.outcome": event.outcome, "duckflow.files_changed": len(event.changed)}
+        code = {} if event.exit_code is None else {"process.exit.code": event.exit_code}
+        self._end(span, {**ended, **code}, at, failed=event.outcome != "ok")
 
     def _end_request(self, event: events.RequestFinished, at: datetime) -> None:
         span, self._request = self._request, None
-        if span is None:
-            return
-        span.set_attributes({"duckflow.outcome": event.outcome, "duckflow.loops": event.loops})
-        if event.satisfaction is not None:
-            span.set_attribute("duckflow.satisfaction", event.satisfaction)
-        if event.outcome not in _WELL:
+        ended: Attributes = {"duckflow.outcome": event.outcome, "duckflow.loops": event.loops}
+        score = {} if event.satisfaction is None else {"duckflow.satisfaction": event.satisfaction}
+        if span is not None and event.outcome not in _SUCCEEDED:
             span.set_status(Status(StatusCode.ERROR, event.outcome))
-        span.end(_ns(at))
+        self._end(span, {**ended, **score}, at)
+
+    def _end(self, span: Span | None, attributes: Attributes, at: datetime, *, failed: bool = False) -> None:
+        if span is not None:
+            span.set_attributes(attributes)
+            if failed:
+                span.set_status(Status(StatusCode.ERROR))
+            span.end(_ns(at))
 
 
 def _usage(event: events.UsageReported) -> Attributes:

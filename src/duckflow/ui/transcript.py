@@ -1,53 +1,140 @@
-"""A session told again from its events: printed, replayed, or what was said last."""
+"""Events as text, JSON and Markdown: printed while a task runs without a terminal, or read back later."""
 
-import time
+import json
+import shlex
+import sys
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from duckflow.domain.events import ActionFinished, ActionStarted, Reply, StoredEvent, UserMessage
+from duckflow.domain.events import (
+    ActionFinished,
+    ActionStarted,
+    ConsultationRequested,
+    ErrorReported,
+    Reply,
+    SessionStarted,
+    StoredEvent,
+    UserMessage,
+)
+from duckflow.domain.live_updates import LiveUpdate, Waiting
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
-from duckflow.ui.output.escaping import echo
-from duckflow.ui.output.writer import Writer
-from duckflow.ui.screen import Screen
-from duckflow.ui.views.events import Describer, EventDescription
+from duckflow.ui.output.escaping import echo, harmless, on_one_line
+from duckflow.ui.views.events import Describer, EventDescription, consultation_text, error_text, waiting_line
 
-_RECALLED = 800
-"""Characters of a reply that are worth seeing again."""
-_LONGEST_S = 1.5
-"""No pause of a replay is longer than this."""
+_CHOSEN_BY_USER = "llm.chosen_by_setting"
+"""The user named the model, so its name is not repeated."""
+_MAX_RECALLED_CHARS = 800
+
+
+class PlainText:
+    """Prints replies on standard output and everything else on standard error (M3).
+
+    `flags` are the flags that a command to continue must repeat, because the session does not keep them.
+    """
+
+    def __init__(self, flags: Sequence[str]) -> None:
+        self._flags = flags
+        self._describe = Describer()
+
+    def __call__(self, what: StoredEvent | LiveUpdate) -> None:
+        """Print an update if a reader needs it."""
+        if isinstance(what, Waiting):
+            echo(waiting_line(what), sys.stderr)
+        if not isinstance(what, StoredEvent):
+            return
+        event = what.event
+        if isinstance(event, SessionStarted):
+            self._describe = Describer(shlex.join([event.session_id, *self._flags]))
+        described = self._describe(event)
+        named = isinstance(event, SessionStarted) and event.model_reason == _CHOSEN_BY_USER
+        if described is None or named or described.kind in ("message", "answer"):
+            return  # the user wrote the message and the answer
+        if described.kind == "reply":
+            echo(described.text.rstrip())
+        else:
+            echo(described.plain, sys.stderr)
+
+
+def print_json(what: StoredEvent | LiveUpdate) -> None:
+    """Print an event as one JSON object on a line."""
+    if isinstance(what, StoredEvent):
+        utf = (sys.stdout.encoding or "utf").casefold().startswith("utf")
+        echo(json.dumps(event_object(what), ensure_ascii=not utf))
+
+
+def event_object(recorded: StoredEvent) -> dict[str, Any]:
+    """An event for programs (N), with a message for people where it has one."""
+    body = recorded.event.model_dump(mode="json", exclude={"exchange"})
+    if isinstance(recorded.event, ErrorReported):
+        body["message"] = error_text(recorded.event)
+    elif isinstance(recorded.event, ConsultationRequested):
+        body["message"] = consultation_text(recorded.event.consultation)
+    return {"seq": recorded.seq, "at": recorded.at.isoformat(), **body}
 
 
 def print_transcript(events: Sequence[StoredEvent]) -> None:
-    """Print everything a reader wants to know, in order."""
-    describe = Describer()
-    for recorded in events:
-        described = describe(recorded.event)
-        if described is not None:
-            echo(_told(described))
+    """Print the session for a reader."""
+    for described in _described(events):
+        echo(_plain(described))
 
 
 def last_exchange(events: Sequence[StoredEvent]) -> Iterator[str]:
-    """What was last said, done and answered, for someone who comes back; an open question is asked again."""
-    describe = Describer()
+    """The last message and what came of it, for a user who comes back; an open question is asked again."""
     asked = [place for place, one in enumerate(events) if isinstance(one.event, UserMessage)]
-    for recorded in events[asked[-1] :] if asked else ():
-        if isinstance(recorded.event, UserMessage | Reply | ActionStarted | ActionFinished):
-            described = describe(recorded.event)
-            if described is not None:
-                yield cut(_told(described), _RECALLED)
+    last = events[asked[-1] :] if asked else ()
+    shown = UserMessage | Reply | ActionStarted | ActionFinished
+    for described in _described([one for one in last if isinstance(one.event, shown)]):
+        yield cut(_plain(described), _MAX_RECALLED_CHARS)
 
 
-def replay(events: Sequence[StoredEvent], speed: float) -> None:
-    """Write the session on standard output as it happened; `speed` 0 leaves out the pauses."""
-    screen = Screen(Writer(formatted=True), also=("message", "question", "undo"))
-    before = events[0].at if events else None
+def as_markdown(title: str, events: Sequence[StoredEvent]) -> str:
+    """The session as a Markdown document."""
+    parts = [f"# {on_one_line(title) or text('session.untitled')}"]
+    parts += [part for described in _described(events) for part in _markdown(described)]
+    return "\n\n".join(parts) + "\n"
+
+
+def as_json(title: str, events: Sequence[StoredEvent]) -> str:
+    """All events in one JSON object."""
+    body = [{"seq": one.seq, "at": one.at.isoformat(), **one.event.model_dump(mode="json")} for one in events]
+    return json.dumps({"title": title, "events": body}, ensure_ascii=False, indent=2) + "\n"
+
+
+def fenced(content: str, language: str) -> str:
+    """The content in a Markdown fence longer than any inside it."""
+    fence = "```"
+    while fence in content:
+        fence += "`"
+    return f"{fence}{language}\n{harmless(content).strip()}\n{fence}"
+
+
+def _described(events: Sequence[StoredEvent]) -> Iterator[EventDescription]:
+    describe = Describer()
     for recorded in events:
-        if before is not None and speed > 0:
-            time.sleep(min(max((recorded.at - before).total_seconds(), 0) / speed, _LONGEST_S))
-        before = recorded.at
-        screen(recorded)
+        if (described := describe(recorded.event)) is not None:
+            yield described
 
 
-def _told(described: EventDescription) -> str:
+def _plain(described: EventDescription) -> str:
     message = described.kind == "message"
     return f"\n{text('chat.prompt')}{described.text}" if message else described.plain
+
+
+def _markdown(described: EventDescription) -> Iterator[str]:
+    said = harmless(described.text).strip("\n")
+    if described.difference:
+        yield fenced(described.difference, "diff")
+    match described.kind:
+        case "session":
+            yield f"*{said}*"
+        case "message":
+            yield "\n".join(f"> {line}".rstrip() for line in said.split("\n"))
+        case "reply":
+            yield said.strip()
+        case "question":
+            yield fenced(said, "text")
+        case _:
+            yield f"- {said}".replace("\n", "\n  ")
+    if described.output:
+        yield fenced("\n".join(described.output), "text")

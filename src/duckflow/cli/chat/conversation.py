@@ -23,17 +23,12 @@ from duckflow.session.channel import UpdateQueue
 from duckflow.session.host import SessionHost
 from duckflow.session.local import LocalSession
 from duckflow.store.sessions import SessionSummary
-from duckflow.ui.commands.actions import CommandContext
-from duckflow.ui.commands.dispatch import Exit
 from duckflow.ui.conversation import Conversation
 from duckflow.ui.frontend import Frontend
-from duckflow.ui.input.editor import Edit, edit_on_line, edit_with, find_editor
-from duckflow.ui.output.writer import notifier
-from duckflow.ui.questions import Questions
-from duckflow.ui.relay import RelayPrompt
+from duckflow.ui.input.editor import TextEditor, find_editor
+from duckflow.ui.questions import RelayPrompt
 from duckflow.ui.screen import Screen
 from duckflow.ui.transcript import last_exchange
-from duckflow.ui.views.live.activity import prompt_view
 
 
 async def converse(options: ConversationOptions, frontend: Frontend) -> None:
@@ -51,7 +46,7 @@ async def converse(options: ConversationOptions, frontend: Frontend) -> None:
         flags=settings_flags(options.model, options.mode),
     )
     ui = loaded.settings.ui
-    frontend.adapt(ui.theme, vi=ui.editing_mode == "vi")
+    frontend.adapt(ui.theme, vi=ui.editing_mode == "vi", notices=ui.notify)
     for notice in loaded.notices:
         frontend.writer.line(text(notice.key, **notice.values), "yellow")
     session: str | None = earlier.id if earlier else ""
@@ -88,30 +83,15 @@ async def _one_session(
 async def _talk(
     host: SessionHost, loaded: LoadedSettings, frontend: Frontend, screen: Screen, updates: UpdateQueue
 ) -> str | None:
-    way_out = Exit()
     client = LocalSession(host, loaded)
-    context = CommandContext(client, frontend.writer, screen, way_out.leave)
-    conversation = Conversation(
-        context,
-        frontend.keyboard,
-        Questions(context, frontend.keyboard, _editing(frontend, host.folder)),
-        way_out,
-        notifier(loaded.settings.ui.notify, frontend.signal),
-    )
-    frontend.attach(prompt_view(client, screen.activity, frontend.keyboard), client)
+    editor = find_editor(host.folder, os.environ) if frontend.prompt is not None else ()
+    environment = program_environment(host.folder, os.environ)
+    conversation = Conversation(client, frontend, screen, TextEditor(frontend.keyboard, editor, environment))
     async with asyncio.TaskGroup() as behind:
         ready = behind.create_task(client.keep_ready())
         wish = await conversation.run(updates)
         ready.cancel()
     return wish
-
-
-def _editing(frontend: Frontend, root: Path) -> Edit:
-    """Return the user's editor, or editing on the prompt's line without a terminal."""
-    editor = find_editor(root, os.environ)
-    if frontend.prompt is not None and editor:
-        return edit_with(editor, program_environment(root, os.environ))
-    return edit_on_line(frontend.keyboard, text("approval.edit"))
 
 
 def _earlier_session(options: ConversationOptions) -> SessionSummary | None:

@@ -10,8 +10,10 @@ from duckflow.config.loading import load
 from duckflow.domain.errors import UsageError
 from duckflow.i18n.catalogue import text
 from duckflow.session.remote import RemoteSession
+from duckflow.ui.conversation import Conversation
 from duckflow.ui.frontend import Frontend
-from duckflow.ui.second_window import SecondWindow
+from duckflow.ui.input.editor import TextEditor
+from duckflow.ui.screen import Screen
 from duckflow.ui.transcript import last_exchange
 
 
@@ -21,13 +23,15 @@ async def converse(wanted: str, frontend: Frontend) -> None:
     if holder_of(found.workspace) != found.id:
         raise UsageError("attach.nobody", session=found.id)
     ui = load(Path(found.workspace), trusted=False, flags={}).settings.ui
-    frontend.adapt(ui.theme, vi=ui.editing_mode == "vi")
+    frontend.adapt(ui.theme, vi=ui.editing_mode == "vi", notices=ui.notify)
     with closing(open_log()) as log:
         session = RemoteSession(log, found, redactor())
         for line in last_exchange(session.earlier()):
             frontend.writer.line(line, "dim")
         frontend.writer.line(text("attach.hello", session=found.id), "dim")
         try:
-            await SecondWindow(session, frontend).run()
+            editor = TextEditor(frontend.keyboard)
+            conversation = Conversation(session, frontend, Screen(frontend.writer), editor, guest=True)
+            await conversation.run(session.updates())
         finally:
             await session.aclose()

@@ -43,8 +43,8 @@ def show(
 ) -> None:
     """Print the events of one session."""
     from duckflow.domain.reduce.rewind import present  # noqa: PLC0415 - heavy, and not for --help
-    from duckflow.ui.headless import print_json  # noqa: PLC0415 - heavy, and not for --help
-    from duckflow.ui.transcript import print_transcript, replay  # noqa: PLC0415 - as above
+    from duckflow.ui.screen import replay  # noqa: PLC0415 - as above
+    from duckflow.ui.transcript import print_json, print_transcript  # noqa: PLC0415 - as above
 
     with _opened() as (log, sessions):
         events = log.load(sessions.show(session).id)
@@ -68,7 +68,7 @@ def export(
 ) -> None:
     """Write one session as a document."""
     from duckflow.domain.reduce.rewind import present  # noqa: PLC0415 - heavy, and not for --help
-    from duckflow.ui.views.export import as_json, as_markdown  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.ui.transcript import as_json, as_markdown  # noqa: PLC0415 - heavy, and not for --help
 
     with _opened() as (log, sessions):
         found = sessions.show(session)

@@ -3,10 +3,8 @@
 from acp import schema
 
 from duckflow.domain.session_client import SessionClient
-from duckflow.i18n.catalogue import text
-from duckflow.ui.commands.actions import CommandContext
-from duckflow.ui.commands.dispatch import dispatch_in_turn
-from duckflow.ui.commands.table import COMMANDS, TypedCommand, own_commands
+from duckflow.ui.commands.actions import CommandContext, dispatch_in_turn
+from duckflow.ui.commands.table import TypedCommand, listed_commands
 from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.writer import Writer
 from duckflow.ui.screen import Screen
@@ -17,10 +15,6 @@ LEFT_OUT = ("help", "fork", "expand", "new", "resume", "quit")
 
 def available_commands(client: SessionClient) -> list[schema.AvailableCommand]:
     """Return Duckflow's commands, the user's own, and the prompts of MCP servers."""
-    listed = [(one.name, text(f"commands.{one.name}"), one.takes) for one in COMMANDS.values()]
-    listed = [one for one in listed if one[0] not in LEFT_OUT]
-    own = own_commands(client.extensions, client.servers())
-    listed += [(one.name, one.description, one.takes) for one in own if one.name not in COMMANDS]
     return [
         schema.AvailableCommand(
             name=name,
@@ -29,7 +23,8 @@ def available_commands(client: SessionClient) -> list[schema.AvailableCommand]:
             if takes
             else None,
         )
-        for name, does, takes in listed
+        for name, takes, does in listed_commands(client)
+        if name not in LEFT_OUT
     ]
 
 

@@ -13,9 +13,9 @@ from duckflow.domain.questions.approval import AnswerApproval, Approval
 from duckflow.domain.questions.consultation import ChooseWay, Consultation, effect_of
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import visible
+from duckflow.ui.transcript import fenced
 from duckflow.ui.views.approval import approval_view, point_lines
 from duckflow.ui.views.events import consultation_text
-from duckflow.ui.views.export import fenced
 
 
 class PermissionQuestion(NamedTuple):

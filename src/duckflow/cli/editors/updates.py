@@ -18,7 +18,7 @@ from duckflow.domain.work.plan import WorkStatus
 from duckflow.safety.files.encoding import decode
 from duckflow.ui.output.escaping import on_one_line, visible
 from duckflow.ui.views.events import Describer, waiting_line
-from duckflow.ui.views.tool_lines import named_action
+from duckflow.ui.views.live.progress import action_name
 
 _KINDS: Mapping[str, schema.ToolKind] = {
     "file_ops.read_file": "read",
@@ -128,7 +128,7 @@ class SessionTranslator:
         self._calls[event.action_id] = call
         return helpers.start_tool_call(
             call,
-            named_action(action.operation, action.args),
+            action_name(action.operation, action.args),
             kind=kind_of(action.operation),
             status="in_progress",
             locations=locations_of(action, self._root),
@@ -182,7 +182,7 @@ class SessionTranslator:
             steps = () if event.change == "deleted" else event.plan.steps
             parts = [(step.name, step.status) for step in steps]
         elif listed := self._app.session.state.task_list:
-            parts = [(named_action(task.operation, task.args), task.status) for task in listed.tasks]
+            parts = [(action_name(task.operation, task.args), task.status) for task in listed.tasks]
         return [
             helpers.plan_entry(
                 on_one_line(name) + (" ✗" if status == "failed" else ""), status=_STATUS[status]

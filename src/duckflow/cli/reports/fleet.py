@@ -11,9 +11,8 @@ from duckflow.domain.reading.faults import describe_faults
 from duckflow.fleet.fleet import Fleet
 from duckflow.fleet.runs import FleetRun, RunOptions
 from duckflow.i18n.catalogue import text
-from duckflow.ui.headless import event_object
 from duckflow.ui.output.escaping import echo
-from duckflow.ui.transcript import print_transcript
+from duckflow.ui.transcript import event_object, print_transcript
 
 
 class WantedRun(RunOptions):

@@ -13,8 +13,8 @@ from duckflow.config.loading import LoadedSettings, load
 from duckflow.domain.errors import UsageError
 from duckflow.i18n.catalogue import text
 from duckflow.loops.chat import EXIT_CODES
-from duckflow.ui.headless import PlainText, print_json
 from duckflow.ui.output.escaping import echo
+from duckflow.ui.transcript import PlainText, print_json
 
 
 def run_with(told: RunFlags) -> int:

@@ -1,28 +1,41 @@
-"""What each command does."""
+"""What each command does, and running a command: the one that was typed, or the only one that begins so."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from duckflow.domain import commands
+from duckflow.domain.errors import UserError
 from duckflow.domain.model import EFFORTS, EffortChoice
 from duckflow.domain.modes import MODES, Mode
 from duckflow.domain.session_client import SessionClient, find_message
-from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
-from duckflow.ui.commands.table import COMMANDS, own_commands
+from duckflow.ui.commands.table import (
+    IN_SECOND_WINDOW,
+    MAX_HELP_CHARS,
+    Command,
+    TypedCommand,
+    find_command,
+    listed_commands,
+    nearest_command,
+)
 from duckflow.ui.output.diff import difference_lines
 from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.text_width import width_of, wrap_beside
 from duckflow.ui.output.writer import Writer
 from duckflow.ui.screen import Screen
+from duckflow.ui.views.events import effort_line, mode_line
+from duckflow.ui.views.extensions import hook_lines, plugin_lines, server_lines, skill_lines
+from duckflow.ui.views.goal import goal_text
+from duckflow.ui.views.health import status_text
 from duckflow.ui.views.live.progress import plan_tree, tasks_tree
 from duckflow.ui.views.tables import context_text, cost_text, memory_lines
+from duckflow.ui.views.undo import undo_text
 
-MOST_RATING = 10
+_MOST_RATING = 10
 _TITLE = 60
-_WANTED = 10
-"""Characters of what an undo is asked for: a longer word is none."""
+_MAX_UNDO_CHARS = 10
 _PARTS: Mapping[str, commands.RewindPart] = {"": "both", "files": "files", "conversation": "conversation"}
 
 
@@ -33,15 +46,61 @@ class CommandContext(NamedTuple):
     writer: Writer
     screen: Screen
     leave: Callable[[str | None], None]
-    """For good, or for another session (empty: a new one)."""
+    """Ends the program with None, or leaves for another session (empty: a new one)."""
+    guest: bool = False
+    """True in a second window, where only some commands work."""
+
+
+@contextmanager
+def errors_shown(writer: Writer) -> Generator[None]:
+    """Show an error that the user can fix."""
+    try:
+        yield
+    except UserError as error:
+        writer.line(text("error.line", message=text(error.key, **error.values)), "red")
+
+
+async def carry_out(context: CommandContext, command: commands.SessionCommand) -> commands.SessionResult:
+    """Send a command to the session, and show an objection to it."""
+    result = await context.client.send(command)
+    if result.objection:
+        context.writer.line(text(result.objection), "yellow")
+    return result
+
+
+def dispatch_command(context: CommandContext, typed: TypedCommand) -> Awaitable[object] | None:
+    """Run a command; return what must be awaited, if anything."""
+    command = find_command(typed.name)
+    if context.guest and (command is None or command.name not in IN_SECOND_WINDOW):
+        context.writer.line(text("attach.not_here"), "yellow")
+    elif command is not None:
+        return ACTIONS[command.name](context, typed.argument)
+    else:
+        name, nearest = f"/{on_one_line(typed.name)}", nearest_command(typed.name)
+        key = "chat.unknown_command_near" if nearest else "chat.unknown_command"
+        context.writer.line(text(key, command=name, nearest=f"/{nearest}"), "yellow")
+    return None
+
+
+async def dispatch_in_turn(context: CommandContext, typed: TypedCommand) -> None:
+    """Run a command to its end."""
+    with errors_shown(context.writer):
+        work = dispatch_command(context, typed)
+        if work is not None:
+            await work
+
+
+def show(context: CommandContext, lines: Iterable[str]) -> None:
+    """Write lines."""
+    for line in lines:
+        context.writer.line(line)
 
 
 def show_help(context: CommandContext) -> None:
     """All commands and keys."""
-    rows = [(f"/{one.name} {one.takes}".rstrip(), text(f"commands.{one.name}")) for one in COMMANDS.values()]
-    rows += [
-        (on_one_line(f"/{own.name} {own.takes}".rstrip()), cut(on_one_line(own.description), _TITLE))
-        for own in own_commands(context.client.extensions, context.client.servers())
+    rows = [
+        (on_one_line(f"/{name} {takes}".rstrip()), cut(on_one_line(does), MAX_HELP_CHARS))
+        for name, takes, does in listed_commands(context.client)
     ]
     rows += [(keys, text(f"keys.{does}_does")) for does, keys in _KEYS.items()]
     wide = max(width_of(name) for name, _ in rows)
@@ -65,62 +124,46 @@ _KEYS = {
 
 
 def show_status(context: CommandContext) -> None:
-    """How it is doing, and why it may take so many loops."""
-    from duckflow.ui.views.health import status_text  # noqa: PLC0415 - only when asked for
-
+    """Show vitals, check-up and loop limit."""
     columns = context.writer.columns if context.writer.formatted else None
     context.writer.line(status_text(context.client.state, columns))
 
 
-def show_goal(context: CommandContext) -> None:
-    """What the request wants, and how far that is met."""
-    from duckflow.ui.views.goal import goal_text  # noqa: PLC0415 - as above
-
-    context.writer.line(goal_text(context.client.state))
+def must_wait(context: CommandContext, command: Command) -> bool:
+    """True if a command runs in its turn, and not at once."""
+    return not command.now or (command.name == "cancel" and _cancel_waits(context))
 
 
-def cancel_tasks(context: CommandContext) -> Awaitable[None] | None:
-    """Stop the background: its tasks at once, commands that go on when it is their turn."""
-    stopping = context.client.send(commands.StopBackground())
-    if commands_alone(context.client.state):
-        return _wait_for(stopping)
+def cancel_tasks(context: CommandContext) -> Awaitable[object] | None:
+    """Stop background tasks at once, background commands in their turn; a guest stops the work."""
+    command = commands.CancelWork() if context.guest else commands.StopBackground()
+    if _cancel_waits(context):
+        return carry_out(context, command)
+    context.client.send(command)
     if not context.client.state.background_runs:
         context.writer.line(text("tasks.none"))
     return None
 
 
-async def _wait_for(result: Awaitable[commands.SessionResult]) -> None:
-    await result
-
-
-def commands_alone(state: AgentState) -> bool:
-    """Whether commands go on in the background, and no tasks: what they did is asked about, in its turn."""
-    return bool(state.background_commands) and not state.background_runs
+def _cancel_waits(context: CommandContext) -> bool:
+    """True for a guest, or if only commands run in the background: the user is asked about their effects."""
+    state = context.client.state
+    return context.guest or (bool(state.background_commands) and not state.background_runs)
 
 
 async def show_difference(context: CommandContext, argument: str) -> None:
     """What changed."""
     if argument not in ("", "session"):
         context.writer.line(text("diff.wanted", wanted=on_one_line(argument)), "yellow")
-        return
-    difference = await context.client.diff(session=argument == "session")
-    if not difference.strip():
+    elif (difference := await context.client.diff(session=argument == "session")).strip():
+        context.writer.raw(*difference_lines(difference, context.writer))
+    else:
         context.writer.line(text("diff.none"))
-        return
-    context.writer.raw(*difference_lines(difference, context.writer))
-
-
-def _tell_objection(context: CommandContext, result: commands.SessionResult) -> None:
-    if result.objection:
-        context.writer.line(text(result.objection), "yellow")
 
 
 async def undo(context: CommandContext, argument: str) -> None:
     """Take changes back."""
-    from duckflow.ui.views.undo import undo_text  # noqa: PLC0415 - as above
-
-    done = await context.client.send(commands.UndoWork(wanted=argument[:_WANTED]))
-    _tell_objection(context, done)
+    done = await carry_out(context, commands.UndoWork(wanted=argument[:_MAX_UNDO_CHARS]))
     if done.report is not None:
         context.writer.line(undo_text(done.report))
 
@@ -136,11 +179,8 @@ async def rewind(context: CommandContext, argument: str) -> None:
     elif not number.isdecimal() or part not in _PARTS:
         context.writer.line(text("rewind.usage"), "yellow")
     else:
-        from duckflow.ui.views.undo import undo_text  # noqa: PLC0415 - as above
-
         before = find_message(context.client.messages(), int(number)).seq
-        done = await context.client.send(commands.RewindWork(before=before, part=_PARTS[part]))
-        _tell_objection(context, done)
+        done = await carry_out(context, commands.RewindWork(before=before, part=_PARTS[part]))
         if done.report is not None and (done.report.actions or done.report.commands):
             context.writer.line(undo_text(done.report))
 
@@ -156,17 +196,15 @@ async def fork(context: CommandContext, argument: str) -> None:
 
 
 def set_mode(context: CommandContext, argument: str) -> None:
-    """Show the mode, or change it."""
+    """Change the mode, or show it."""
     wanted: Mode | None = next((mode for mode in MODES if mode == argument), None)
-    if argument and wanted is None:
-        context.writer.line(
-            text("mode.unknown", mode=on_one_line(argument), modes=", ".join(MODES)), "yellow"
-        )
-    elif wanted is not None:
+    if wanted is not None:
         context.client.send(commands.SetMode(mode=wanted))
+    elif argument:
+        unknown = text("mode.unknown", mode=on_one_line(argument), modes=", ".join(MODES))
+        context.writer.line(unknown, "yellow")
     else:
-        mode = context.client.state.mode
-        context.writer.line(text("mode.now", mode=mode, means=text(f"status.means.{mode}")))
+        context.writer.line(mode_line(context.client.state.mode))
 
 
 async def set_model(context: CommandContext, argument: str) -> None:
@@ -178,16 +216,15 @@ async def set_model(context: CommandContext, argument: str) -> None:
 
 
 def set_effort(context: CommandContext, argument: str) -> None:
-    """Show how much models are asked to think, or change it."""
+    """Change how much models think, or show it."""
     wanted: EffortChoice | None = next((effort for effort in EFFORTS if effort == argument.casefold()), None)
-    if argument and wanted is None:
-        levels = ", ".join(EFFORTS)
-        context.writer.line(text("effort.unknown", effort=on_one_line(argument), efforts=levels), "yellow")
-    elif wanted is not None:
+    if wanted is not None:
         context.client.send(commands.SetEffort(effort=wanted))
+    elif argument:
+        unknown = text("effort.unknown", effort=on_one_line(argument), efforts=", ".join(EFFORTS))
+        context.writer.line(unknown, "yellow")
     else:
-        effort = context.client.state.effort
-        context.writer.line(text("effort.now", effort=effort, means=text(f"effort.means.{effort}")))
+        context.writer.line(effort_line(context.client.state.effort))
 
 
 async def show_context(context: CommandContext) -> None:
@@ -197,11 +234,11 @@ async def show_context(context: CommandContext) -> None:
 
 async def rate(context: CommandContext, argument: str) -> None:
     """How the user liked the last request."""
-    if not argument.isdecimal() or not 1 <= int(argument) <= MOST_RATING:
+    if argument.isdecimal() and 1 <= int(argument) <= _MOST_RATING:
+        rated = await context.client.send(commands.RateRequest(rating=int(argument)))
+        context.writer.line(text(rated.objection or "stats.rated", rating=int(argument)))
+    else:
         context.writer.line(text("stats.rate_usage"), "yellow")
-        return
-    rated = await context.client.send(commands.RateRequest(rating=int(argument)))
-    context.writer.line(text(rated.objection or "stats.rated", rating=int(argument)))
 
 
 async def show_memory(context: CommandContext, argument: str) -> None:
@@ -214,17 +251,14 @@ async def show_memory(context: CommandContext, argument: str) -> None:
     elif word:
         context.writer.line(text("memory.usage"), "yellow")
     else:
-        for line in memory_lines(context.client.memories(), context.client.state.workspace):
-            context.writer.line(line)
+        show(context, memory_lines(context.client.memories(), context.client.state.workspace))
 
 
 def show_history(context: CommandContext) -> None:
     """The requests of this session, and earlier sessions of this folder."""
     state = context.client.state
-    open_one = (cut(on_one_line(state.request.text), _TITLE),) if state.request else ()
-    asked = (*state.summaries, *open_one)
-    for line in asked:
-        context.writer.line(f"  {line}")
+    asked = [*state.summaries, *([cut(on_one_line(state.request.text), _TITLE)] if state.request else [])]
+    show(context, [f"  {line}" for line in asked])
     if not list_sessions(context) and not asked:
         context.writer.line(text("session.none"))
 
@@ -239,34 +273,10 @@ def list_sessions(context: CommandContext) -> bool:
     return bool(others)
 
 
-def show_settings(context: CommandContext) -> None:
-    """What is set, and where."""
-    for line in context.client.settings():
-        context.writer.line(line)
-
-
-def show_extensions(context: CommandContext, kind: str) -> None:
-    """One kind of what the user brought along."""
-    from duckflow.ui.views.extensions import LISTS  # noqa: PLC0415 - as above
-
-    for line in LISTS[kind](context.client.extensions):
-        context.writer.line(line)
-
-
-def show_servers(context: CommandContext) -> None:
-    """The MCP servers, and what they offer."""
-    from duckflow.ui.views.extensions import server_lines  # noqa: PLC0415 - only when asked for
-
-    for line in server_lines(context.client.servers()):
-        context.writer.line(line)
-
-
 def resume(context: CommandContext, argument: str) -> None:
     """Leave for an earlier session, or list them."""
-    found = (
-        [one for one in context.client.sessions() if one.session_id.startswith(argument)] if argument else []
-    )
-    if len(found) == 1:
+    found = [one for one in context.client.sessions() if one.session_id.startswith(argument)]
+    if argument and len(found) == 1:
         context.leave(found[0].session_id)
     elif argument:
         context.writer.line(text("session.no_such", session=on_one_line(argument)), "yellow")
@@ -274,10 +284,10 @@ def resume(context: CommandContext, argument: str) -> None:
         context.writer.line(text("session.resume" if list_sessions(context) else "session.none"))
 
 
-ACTIONS: Mapping[str, Callable[[CommandContext, str], Awaitable[None] | None]] = {
+ACTIONS: Mapping[str, Callable[[CommandContext, str], Awaitable[object] | None]] = {
     "help": lambda context, _: show_help(context),
     "status": lambda context, _: show_status(context),
-    "goal": lambda context, _: show_goal(context),
+    "goal": lambda context, _: context.writer.line(goal_text(context.client.state)),
     "plan": lambda context, _: context.writer.line(plan_tree(context.client.state)),
     "tasks": lambda context, _: context.writer.line(tasks_tree(context.client.state)),
     "cancel": lambda context, _: cancel_tasks(context),
@@ -292,13 +302,13 @@ ACTIONS: Mapping[str, Callable[[CommandContext, str], Awaitable[None] | None]] =
     "context": lambda context, _: show_context(context),
     "rate": rate,
     "memory": show_memory,
-    "mcp": lambda context, _: show_servers(context),
+    "mcp": lambda context, _: show(context, server_lines(context.client.servers())),
     "history": lambda context, _: show_history(context),
     "expand": lambda context, _: context.screen.expand(),
-    "skills": lambda context, _: show_extensions(context, "skills"),
-    "hooks": lambda context, _: show_extensions(context, "hooks"),
-    "plugins": lambda context, _: show_extensions(context, "plugins"),
-    "config": lambda context, _: show_settings(context),
+    "skills": lambda context, _: show(context, skill_lines(context.client.extensions)),
+    "hooks": lambda context, _: show(context, hook_lines(context.client.extensions)),
+    "plugins": lambda context, _: show(context, plugin_lines(context.client.extensions)),
+    "config": lambda context, _: show(context, context.client.settings()),
     "new": lambda context, _: context.leave(""),
     "resume": resume,
     "quit": lambda context, _: context.leave(None),

@@ -4,14 +4,14 @@ import difflib
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from duckflow.domain.extensions import CustomCommand, Extensions, ServerReport
+from duckflow.domain.extensions import CustomCommand
 from duckflow.domain.model import EFFORTS
 from duckflow.domain.modes import MODES
 from duckflow.domain.patterns import lazy_regex
-
-Completes = Literal["nothing", "modes", "models", "efforts", "sessions", "scopes"]
+from duckflow.domain.session_client import SessionClient
+from duckflow.i18n.catalogue import text
 
 
 class Command(NamedTuple):
@@ -22,7 +22,6 @@ class Command(NamedTuple):
     """Other names, Japanese ones first."""
     takes: str = ""
     """What may follow, as the help shows it."""
-    completes: Completes = "nothing"
     now: bool = True
 
 
@@ -35,13 +34,13 @@ COMMANDS: Mapping[str, Command] = {
         Command("plan", ("計画",)),
         Command("tasks", ("タスク",)),
         Command("cancel", ("中止",)),
-        Command("diff", ("差分",), "[session]", "scopes", now=False),
+        Command("diff", ("差分",), "[session]", now=False),
         Command("undo", ("取り消し", "元に戻す"), "[N|all|redo]", now=False),
         Command("rewind", ("巻き戻し",), "[N [files|conversation]]", now=False),
         Command("fork", ("分岐",), "[N]", now=False),
-        Command("mode", ("モード",), f"[{'|'.join(MODES)}]", "modes"),
-        Command("model", ("モデル",), "[NAME]", "models", now=False),
-        Command("effort", ("思考量",), f"[{'|'.join(EFFORTS)}]", "efforts"),
+        Command("mode", ("モード",), f"[{'|'.join(MODES)}]"),
+        Command("model", ("モデル",), "[NAME]", now=False),
+        Command("effort", ("思考量",), f"[{'|'.join(EFFORTS)}]"),
         Command("cost", ("費用", "コスト")),
         Command("context", ("コンテキスト",), now=False),
         Command("rate", ("評価",), "1-10", now=False),
@@ -54,16 +53,21 @@ COMMANDS: Mapping[str, Command] = {
         Command("plugins", ("プラグイン",)),
         Command("config", ("設定",)),
         Command("new", ("新規", "clear"), now=False),
-        Command("resume", ("再開",), "[ID]", "sessions", now=False),
+        Command("resume", ("再開",), "[ID]", now=False),
         Command("quit", ("終了", "exit", "q")),
     )
 }
 """In the order of the help. `commands.NAME` in the catalogues says what each does."""
 
+IN_SECOND_WINDOW = frozenset(
+    "status goal plan tasks cancel undo rewind mode effort cost expand quit".split()  # noqa: SIM905
+)
+"""Commands that work in a second window."""
+MAX_HELP_CHARS = 72
 _ALIASES = {alias: command.name for command in COMMANDS.values() for alias in command.aliases}
 _REDO = ("redo", "やり直し", "やり直す")
-_SURELY = 0.75
-"""How near a word must be to a command if more words follow it: those of a message may."""
+_CLOSE_MATCH = 0.75
+"""Likeness to a command that a word needs if other words follow, since it may begin a message."""
 SLASHES = ("/", "／")
 """What a command begins with: the plain slash, and the one of Japanese input."""
 
@@ -85,7 +89,7 @@ def read_command(line: str) -> TypedCommand | None:
     name = word.casefold()
     if name in _REDO and not rest:
         return TypedCommand("undo", "redo")
-    known = name in COMMANDS or name in _ALIASES or not rest or nearest_command(name, _SURELY)
+    known = name in COMMANDS or name in _ALIASES or not rest or nearest_command(name, _CLOSE_MATCH)
     if "/" in name or not known:
         return None
     return TypedCommand(name, *rest)
@@ -109,14 +113,16 @@ def read_prompt(line: str) -> TypedCommand | None:
     return TypedCommand(found[1], (found[2] or "").strip()) if found else None
 
 
-def own_commands(extensions: Extensions, servers: Iterable[ServerReport]) -> list[CustomCommand]:
-    """The user's own commands, and the prompts of MCP servers as commands to be listed."""
+def listed_commands(client: SessionClient) -> list[tuple[str, str, str]]:
+    """Name, arguments and description of each command: ours, the user's own, and prompts of MCP servers."""
+    ours = [(one.name, one.takes, text(f"commands.{one.name}")) for one in COMMANDS.values()]
+    own = [(one.name, one.takes, one.description) for one in client.extensions.commands]
     prompts = [
-        CustomCommand(name=f"mcp.{server.name}.{prompt}", body="", description=f"MCP: {server.name}")
-        for server in servers
+        (f"mcp.{server.name}.{prompt}", "", f"MCP: {server.name}")
+        for server in client.servers()
         for prompt in server.prompts
     ]
-    return [*extensions.commands, *prompts]
+    return ours + [one for one in (*own, *prompts) if one[0] not in COMMANDS]
 
 
 def find_command(name: str) -> Command | None:

@@ -6,9 +6,46 @@ import stat
 import sys
 from collections.abc import Iterator
 
-from duckflow.ui.input.listener import Listener
+from duckflow.ui.input.prompt_view import PromptView
 
 _CHUNK = 65_536
+
+
+class Listener:
+    """Receives lines and keys, and knows what to draw around the prompt.
+
+    This one serves before the engine is loaded: messages wait, and the user may leave.
+    """
+
+    def __init__(self, left: asyncio.Event) -> None:
+        self._left = left
+
+    def view(self, columns: int) -> PromptView:
+        """What is drawn around the prompt now."""
+        del columns
+        return PromptView()
+
+    def handle_line(self, line: str) -> bool:
+        """Act on a line at once; return False if it is a message that waits its turn."""
+        del line
+        return False
+
+    def stop(self) -> None:
+        """Esc: stop the work."""
+
+    def interrupt(self) -> None:
+        """Ctrl-C: stop the work, clear the line, or leave."""
+        self.leave()
+
+    def leave(self) -> None:
+        """Ctrl-D: end the conversation."""
+        self._left.set()
+
+    def expand(self) -> None:
+        """Ctrl-O: show the last result in full."""
+
+    def change_mode(self) -> None:
+        """Shift-Tab: change to the next mode."""
 
 
 class MessageQueue:

@@ -7,7 +7,7 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition, is_searching, vi_mode, vi_navigation_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from duckflow.ui.input.listener import Listener
+from duckflow.ui.input.keyboard import Listener
 
 
 def bindings(listener: Callable[[], Listener], end_question: Callable[[], bool]) -> KeyBindings:
@@ -71,14 +71,10 @@ def _enter(buffer: Buffer) -> None:
     if buffer.document.text_before_cursor.endswith("\\"):
         buffer.delete_before_cursor()
         buffer.insert_text("\n")
-    elif _chose_file(buffer):
-        buffer.complete_state = None
+        return
+    chosen = buffer.complete_state.current_completion if buffer.complete_state else None
+    buffer.complete_state = None
+    if chosen is not None and chosen.text.startswith("@"):
         buffer.insert_text(" ")
     else:
-        buffer.complete_state = None
         buffer.validate_and_handle()
-
-
-def _chose_file(buffer: Buffer) -> bool:
-    chosen = buffer.complete_state.current_completion if buffer.complete_state else None
-    return chosen is not None and chosen.text.startswith("@")

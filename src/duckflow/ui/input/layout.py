@@ -12,12 +12,13 @@ from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, Vertical
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.menus import CompletionsMenuControl
+from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
 from prompt_toolkit.layout.screen import Screen
+from prompt_toolkit.layout.utils import explode_text_fragments
 from prompt_toolkit.widgets import SearchToolbar
 
 from duckflow.i18n.catalogue import text
 from duckflow.ui.input.prompt_view import Line, PromptView
-from duckflow.ui.output.graphemes import AgreedWidths
 
 _MENU_ROWS = 8
 
@@ -110,3 +111,38 @@ def _rows_added(app: Application[Any], drawn: Screen) -> int:
 def _width(drawn: Screen, row: int) -> int:
     cells = drawn.data_buffer[row]
     return max((place + cell.width for place, cell in cells.items() if cell.char.strip()), default=0)
+
+
+class AgreedWidths(Processor):
+    """Draws characters on whose width terminals disagree in a form on which they agree.
+
+    A family of emoji takes two columns in one terminal and six in another, and the cursor would be wrong in
+    one of them. Joined emoji are drawn side by side, without skin tones and colour marks; the text stays.
+    """
+
+    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
+        """Return the line to draw, and where each position went."""
+        fragments = transformation_input.fragments
+        if not any(_undrawn(character) for _, text, *_ in fragments for character in text):
+            return Transformation(fragments)
+        drawn: StyleAndTextTuples = []
+        places: list[int] = []
+        for fragment in explode_text_fragments(fragments):
+            places.append(len(drawn))
+            if not _undrawn(fragment[1]):
+                drawn.append(fragment)
+        places.append(len(drawn))
+        last = len(places) - 1
+
+        def to_display(source: int) -> int:
+            return places[source] if source <= last else places[last] + source - last
+
+        def to_source(display: int) -> int:
+            return next((source for source in range(last + 1) if places[source] >= display), last)
+
+        return Transformation(drawn, to_display, to_source)
+
+
+def _undrawn(character: str) -> bool:
+    joins = character == "\u200d" or "\ufe00" <= character <= "\ufe0f"
+    return joins or "\U0001f3fb" <= character <= "\U0001f3ff"

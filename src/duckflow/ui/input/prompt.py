@@ -20,14 +20,12 @@ from prompt_toolkit.styles import DynamicStyle, Style
 from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.input.keys import bindings
 from duckflow.ui.input.layout import ReflowingApplication, make_layout
-from duckflow.ui.input.prompt_view import STYLES, DrawView, PromptView, styles_of
-from duckflow.ui.output.scrollback import Scrollback
-from duckflow.ui.output.synchronized import open_output
+from duckflow.ui.input.prompt_view import STYLES, styles_of
+from duckflow.ui.output.scrollback import Scrollback, open_output
 
 _GRACE_S = 0.05
 """Time for keys that are on their way."""
-_REMEMBERED = 20_000
-"""Characters of the longest message worth keeping in the history of lines."""
+_MAX_HISTORY_CHARS = 20_000
 
 
 class _Lines(FileHistory):
@@ -38,7 +36,7 @@ class _Lines(FileHistory):
         self._clean = clean
 
     def store_string(self, string: str) -> None:
-        if len(string) <= _REMEMBERED:
+        if len(string) <= _MAX_HISTORY_CHARS:
             super().store_string(self._clean(string))
 
 
@@ -49,7 +47,6 @@ class Prompt(Keyboard):
         """A question takes the keyboard only when nobody has typed for `quiet_s`."""
         super().__init__()
         self._quiet_s = quiet_s
-        self.draw: DrawView = lambda _columns: PromptView()
         self.completer: Completer | None = None
         self._question: str | None = None
         self._answered: asyncio.Future[str | None] | None = None
@@ -65,7 +62,9 @@ class Prompt(Keyboard):
         self.output = open_output()
         self._style = Style.from_dict(STYLES)
         self._app = ReflowingApplication(
-            layout=make_layout(self._message, self._answer, lambda: self._question, self._view),
+            layout=make_layout(
+                self._message, self._answer, lambda: self._question, lambda: self.listener.view(self.size[0])
+            ),
             style=DynamicStyle(lambda: self._style),
             include_default_pygments_style=False,
             key_bindings=bindings(lambda: self.listener, self.give_no_answer),
@@ -167,6 +166,3 @@ class Prompt(Keyboard):
         if self._answered is not None and not self._answered.done():
             self._answered.set_result(buffer.text)
         return True
-
-    def _view(self) -> PromptView:
-        return self.draw(self.size[0])

@@ -1,6 +1,5 @@
 """What is drawn around the line being typed: what is going on above it, the status bar below."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 Line = list[tuple[str, str]]
@@ -13,9 +12,6 @@ class PromptView(NamedTuple):
     activity: tuple[Line, ...] = ()
     bar: tuple[Line, ...] = ()
 
-
-DrawView = Callable[[int], PromptView]
-"""Makes the view for so many columns."""
 
 STYLES = {
     "prompt": "ansicyan bold",

@@ -10,8 +10,7 @@ from duckflow.ui.output.escaping import visible
 from duckflow.ui.output.text_width import split_at_width, width_of
 from duckflow.ui.output.writer import Writer
 
-WIDE = 120
-"""From so many columns on, both sides are shown next to each other."""
+SIDE_BY_SIDE_COLUMNS = 120
 _HUNK = lazy_regex(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _NUMBER = 5
 _BETWEEN = " │ "
@@ -20,7 +19,11 @@ _BETWEEN = " │ "
 def difference_lines(difference: str, writer: Writer) -> list[str]:
     """All lines of a difference, as they are drawn there; in pieces that fit if a person reads them."""
     lines = visible(difference).expandtabs(4).rstrip("\n").split("\n")
-    if writer.formatted and writer.columns >= WIDE and any(_HUNK.match(line) for line in lines):
+    if (
+        writer.formatted
+        and writer.columns >= SIDE_BY_SIDE_COLUMNS
+        and any(_HUNK.match(line) for line in lines)
+    ):
         return list(_side_by_side(lines, writer))
     return [
         writer.painted(piece, difference_colour(line))
@@ -88,9 +91,7 @@ def _side_by_side(lines: list[str], writer: Writer) -> Iterator[str]:
 
 
 def _side(text: str | None, number: int, sign: str, room: int) -> list[str]:
-    """One line of one side, with its number, in as many rows as it needs."""
-    if text is None:
-        return []
-    first, *more = split_at_width(text, room - 2)
-    gap = " " * _NUMBER
-    return [f"{number:>{_NUMBER - 1}} {sign} {first}", *(f"{gap}  {piece}" for piece in more)]
+    """Rows for one line of one side, with its number."""
+    pieces = [] if text is None else split_at_width(text, room - 2)
+    begins = f"{number:>{_NUMBER - 1}} {sign} "
+    return [f"{' ' * len(begins) if place else begins}{piece}" for place, piece in enumerate(pieces)]

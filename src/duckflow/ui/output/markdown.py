@@ -3,23 +3,30 @@
 import io
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from duckflow.domain.patterns import lazy_regex
+from duckflow.ui.output.colours import code_of
 from duckflow.ui.output.escaping import harmless
-from duckflow.ui.output.styled_text import Style, lines_of, styled, without_marks
+from duckflow.ui.output.text_width import wrap
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
     from rich.console import Console
 
-_EMPHASIS: dict[str, Style] = {"strong": "bold", "em": "italic", "s": "strike"}
+Style = Literal["strong", "em", "s", "code", "link", "heading"]
+_CODES: dict[Style, str] = {"strong": "1", "em": "3", "s": "9", "code": "{}", "link": "4", "heading": "1;{}"}
+"""Codes of the terminal for each style; the slot is for a colour."""
+_OPEN, _CLOSE = 0x10FF00, 0x10FF80
+"""First marks: a change of style is a character without width until it is drawn."""
+_MARKS = lazy_regex("[\U0010ff00-\U0010ffff]")
 _INDENT = "  "
 
 
 def render_text(source: str, columns: int, *, coloured: bool) -> str:
     """Markdown, drawn."""
-    tokens = _parser().parse(without_marks(harmless(source)))
+    tokens = _parser().parse(_MARKS.sub("\ufffd", harmless(source)))
     return "\n".join(_Drawing(columns, coloured=coloured).draw(tokens))
 
 
@@ -104,8 +111,8 @@ class _Drawing:
             case "inline":
                 heading = before is not None and before.type == "heading_open"
                 shown = _inline(token.children or [], coloured=self._coloured)
-                text = styled(shown, "heading") if heading else shown
-                yield from self._placed(lines_of(text, self._room, coloured=self._coloured))
+                text = _styled(shown, "heading") if heading else shown
+                yield from self._placed(_lines_of(text, self._room, coloured=self._coloured))
             case "fence" | "code_block":
                 code = render_code(
                     token.content.rstrip("\n"), token.info.split(" ")[0], coloured=self._coloured
@@ -115,7 +122,7 @@ class _Drawing:
             case "hr":
                 yield from self._placed(["─" * min(self._room, 20)])
             case "html_block":
-                yield from self._placed(lines_of(token.content.rstrip("\n"), self._room, coloured=False))
+                yield from self._placed(_lines_of(token.content.rstrip("\n"), self._room, coloured=False))
             case "paragraph_close" | "heading_close":
                 self._gap = not token.hidden and not self._counts
             case _:
@@ -139,22 +146,52 @@ class _Drawing:
             yield f"{''.join(outer)}{first}{line}".rstrip()
 
 
+def _styled(text: str, style: str) -> str:
+    """The text between marks; a style without a code of its own is drawn as strong."""
+    place = [*_CODES].index(style) if style in _CODES else 0
+    return f"{chr(_OPEN + place)}{text}{chr(_CLOSE + place)}"
+
+
+def _lines_of(text: str, columns: int, *, coloured: bool) -> list[str]:
+    """The text in lines that fit. Marks become colours, and each line ends in plain style."""
+    wrapped = wrap(text, max(columns, 8)).split("\n")
+    if not coloured:
+        return [_MARKS.sub("", line) for line in wrapped]
+    codes = [f"\x1b[{code.format(code_of('cyan'))}m" for code in _CODES.values()]
+    lines: list[str] = []
+    current: list[str] = []
+    for line in wrapped:
+        shown = "".join(current)
+        for character in line:
+            mark = ord(character) - _OPEN
+            if mark < 0:
+                shown += character
+                continue
+            code = codes[mark % (_CLOSE - _OPEN)]
+            if mark < _CLOSE - _OPEN:
+                current.append(code)
+            elif code in current:
+                current.remove(code)
+            shown += "\x1b[0m" + "".join(current)
+        lines.append(shown + ("\x1b[0m" if current else ""))
+    return lines
+
+
 def _inline(tokens: Sequence["Token"], *, coloured: bool) -> str:
     """Words with their emphasis as marks."""
     shown: list[str] = []
-    opened: list[tuple[int, Style]] = []
+    opened: list[int] = []
     for token in tokens:
-        kind = token.type.removesuffix("_open").removesuffix("_close")
         if token.type.endswith("_open"):
-            opened.append((len(shown), "link" if kind == "link" else _EMPHASIS.get(kind, "bold")))
+            opened.append(len(shown))
             shown.append(str(token.attrGet("href") or ""))
         elif token.type.endswith("_close"):
-            start, style = opened.pop()
+            start = opened.pop()
             target, said = shown[start], "".join(shown[start + 1 :])
             tail = f" ({target})" if target and target != said else ""
-            shown[start:] = [styled(said, style) + tail]
+            shown[start:] = [_styled(said, token.type.removesuffix("_close")) + tail]
         elif token.type == "code_inline":
-            shown.append(styled(token.content, "code") if coloured else f"`{token.content}`")
+            shown.append(_styled(token.content, "code") if coloured else f"`{token.content}`")
         else:
             shown.append("\n" if token.type in ("softbreak", "hardbreak") else token.content)
     return "".join(shown)
@@ -169,7 +206,7 @@ def _table(tokens: Sequence["Token"], columns: int, *, coloured: bool) -> list[s
     row: list[Text] = []
     for place, token in enumerate(tokens):
         if token.type == "inline":
-            said = lines_of(_inline(token.children or [], coloured=coloured), 10_000, coloured=coloured)
+            said = _lines_of(_inline(token.children or [], coloured=coloured), 10_000, coloured=coloured)
             row.append(Text.from_ansi("\n".join(said)))
             if tokens[place - 1].type == "th_open":
                 table.add_column(row[-1], overflow="fold")

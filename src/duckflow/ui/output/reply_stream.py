@@ -1,17 +1,90 @@
 """A reply as it is being written: finished blocks are drawn once, the rest is shown above the prompt."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
+from duckflow.domain.patterns import lazy_regex
 from duckflow.ui.output.escaping import harmless
 from duckflow.ui.output.markdown import render_code, render_text
-from duckflow.ui.output.markdown_blocks import MarkdownBlock, MarkdownBlocks
 from duckflow.ui.output.text_width import wrap
 from duckflow.ui.output.writer import Writer
 
-_FORMATTED = 200_000
-"""Characters of a reply that are formatted; who writes more than that gets it plainly."""
+_MAX_FORMATTED_CHARS = 200_000
 _PIECE = 8_192
 _PREVIEW = 2_000
+_FENCE = lazy_regex(r" {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)")
+_TABLE_OR_LIST = lazy_regex(r"\s|[-*+|>]|\d+[.)]")
+_MAX_WAITING_CHARS = 4_000
+_MAX_CODE_LINES = 40
+_MAX_TEXT_LINES = 200
+
+
+class MarkdownBlock(NamedTuple):
+    """A part of a reply: Markdown, or code with its language. `ends` is False where more code follows."""
+
+    text: str
+    language: str | None = None
+    ends: bool = True
+
+
+class MarkdownBlocks:
+    """Text goes in piece by piece; blocks come out as they are finished."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._open = ""
+        self._fence = ""
+        self._language = ""
+
+    def feed(self, piece: str) -> Iterator[MarkdownBlock]:
+        """The blocks that are finished now."""
+        *whole, self._open = (self._open + piece).split("\n")
+        for line in whole:
+            yield from self._take(line)
+        if len(self._open) > _MAX_WAITING_CHARS:
+            line, self._open = self._open, ""
+            yield from self._take(line)
+
+    def end(self) -> Iterator[MarkdownBlock]:
+        """What is left, finished or not."""
+        if self._open:
+            line, self._open = self._open, ""
+            yield from self._take(line)
+        yield from self._flush()
+        self._fence = ""
+
+    def rest(self) -> str:
+        """The text of the block that is being written."""
+        return "\n".join([*self._lines, self._open])
+
+    def _take(self, line: str) -> Iterator[MarkdownBlock]:
+        fence = _FENCE.match(line)
+        if self._fence:
+            if line.strip().startswith(self._fence) and not line.strip().strip(self._fence[0]):
+                yield from self._flush()
+                self._fence = ""
+                return
+            self._lines.append(line)
+            if len(self._lines) >= _MAX_CODE_LINES:
+                yield from self._flush(ends=False)
+        elif fence is not None and not ("`" in fence[1] and "`" in line[fence.end() :]):
+            yield from self._flush()
+            self._fence, self._language = fence[1], fence[2]
+        elif line and self._lines and not self._lines[-1].strip() and not _TABLE_OR_LIST.match(line):
+            yield from self._flush()
+            self._lines.append(line)
+        else:
+            self._lines.append(line)
+            if line.startswith("#") or len(self._lines) >= _MAX_TEXT_LINES:
+                yield from self._flush()
+
+    def _flush(self, *, ends: bool = True) -> Iterator[MarkdownBlock]:
+        body = "\n".join(self._lines)
+        if self._fence:
+            yield MarkdownBlock(body if body.strip() or not ends else "", self._language, ends)
+        elif body.strip():
+            yield MarkdownBlock(body.strip("\n"))
+        self._lines = []
 
 
 class ReplyStream:
@@ -44,10 +117,7 @@ class ReplyStream:
                 yield from self._drawn(block)
 
     def _last(self) -> Iterator[str]:
-        ended, self._blocks = (
-            self._blocks,
-            MarkdownBlocks(),
-        )  # what is drawn now must not be shown as unfinished too
+        ended, self._blocks = self._blocks, MarkdownBlocks()  # the preview must not show what is drawn now
         for block in ended.end():
             yield from self._drawn(block)
         self._taken, self._in_code = 0, False
@@ -58,7 +128,7 @@ class ReplyStream:
             yield "\n"
         self._in_code = block.language is not None and not block.ends
         coloured = self._writer.coloured
-        if self._taken > _FORMATTED:
+        if self._taken > _MAX_FORMATTED_CHARS:
             yield harmless(block.text)
         elif block.language is not None:
             yield render_code(block.text, block.language, coloured=coloured)

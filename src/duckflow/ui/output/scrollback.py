@@ -1,22 +1,64 @@
 """Writing above the prompt while somebody types: in slices, so that keys are read in between."""
 
 import asyncio
+import os
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from prompt_toolkit.application import Application
+from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
 
-from duckflow.ui.output.synchronized import SynchronizedOutput
-
-_SLICE = 16_384
-"""Characters written at a time."""
-_WORK_S = 0.01
-"""Time spent at most on making them, where making takes time."""
+_SLICE_CHARS = 16_384
+_MAX_RENDER_S = 0.01
 _PAUSE_S = 0.015
 """Between two slices, and before the first, so that what comes together is drawn together."""
+_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
+"""Terminals that know these draw all that comes between at once; others do not care."""
+
+
+class SynchronizedOutput(Vt100_Output):
+    """Holds back what is written until a change is whole."""
+
+    held = 0
+
+    def flush(self) -> None:
+        """Write what there is, unless more belongs to it."""
+        if not self.held:
+            super().flush()
+
+    def erase_down(self) -> None:
+        """Erase to the end of the screen, the line first.
+
+        Erased in one go from the very top, tmux would keep a copy of the prompt in its history.
+        """
+        self.write_raw("\x1b7\x1b[K\x1b[B\x1b[J\x1b8")
+
+    @contextmanager
+    def in_one_piece(self) -> Generator[None]:
+        """All that is written inside arrives together."""
+        self.held += 1
+        self.write_raw(_BEGIN)
+        try:
+            yield
+        finally:
+            self.write_raw(_END)
+            self.held -= 1
+            self.flush()
+
+
+def open_output() -> SynchronizedOutput:
+    """Standard output, which must be a terminal."""
+    plain = ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else ColorDepth.from_env()
+    output = SynchronizedOutput.from_pty(sys.stdout, os.environ.get("TERM"), plain)
+    assert isinstance(output, SynchronizedOutput)
+    # Asking where the cursor is costs a round trip over ssh, and the layout grows by itself.
+    output.enable_cpr = False
+    return output
 
 
 class Scrollback:
@@ -53,12 +95,12 @@ class Scrollback:
 
     def _taken(self) -> str:
         taken: list[str] = []
-        room, until = _SLICE, time.monotonic() + _WORK_S
+        room, until = _SLICE_CHARS, time.monotonic() + _MAX_RENDER_S
         while self._pending and room > 0 and time.monotonic() < until:
             text = next(self._pending[0], None)
             if text is None:
                 self._pending.popleft()
-            elif len(text) > _SLICE:
+            elif len(text) > _SLICE_CHARS:
                 self._pending.appendleft(_sliced(text))
             else:
                 taken.append(text)
@@ -85,6 +127,6 @@ def _sliced(text: str) -> Iterator[str]:
     """A long text in slices that end where a line ends, if one does."""
     start = 0
     while start < len(text):
-        end = text.rfind("\n", start, start + _SLICE) + 1 or start + _SLICE
+        end = text.rfind("\n", start, start + _SLICE_CHARS) + 1 or start + _SLICE_CHARS
         yield text[start:end]
         start = end

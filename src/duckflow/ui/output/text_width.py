@@ -6,10 +6,10 @@ from functools import lru_cache
 
 from duckflow.domain.patterns import lazy_regex
 
-_CLOSING = frozenset("、。，．・：；？！」』）】〉》”’ーぁぃぅぇぉっゃゅょァィゥェォッャュョ々…｡｣､･ｰﾞﾟ")
-"""What may not begin a line, and so stays with what is before it."""
-_OPENING = frozenset("「『（【〈《“‘｢")
-"""What may not end a line, and so goes with what follows."""
+_NEVER_AT_LINE_START = frozenset(
+    "、。，．・：；？！」』）】〉》”’ーぁぃぅぇぉっゃゅょァィゥェォッャュョ々…｡｣､･ｰﾞﾟ"
+)
+_NEVER_AT_LINE_END = frozenset("「『（【〈《“‘｢")
 _MARKS = "\U0010ff00"
 """From here on characters stand for a change of style: they take no room."""
 _BEGINNING = lazy_regex(r" *(?:(?:\d{1,2}\.|[^\w\s]{1,2}) )?")
@@ -43,13 +43,7 @@ def cut_to_width(text: str, columns: int) -> str:
 
 def end_to_width(text: str, columns: int) -> str:
     """As much of the end of a line as fits, behind an ellipsis if something was left out."""
-    if width_of(text) <= columns:
-        return text
-    start, used = len(text), 0
-    while start > 0 and used + _width(text[start - 1]) <= columns - 1:
-        start -= 1
-        used += _width(text[start])
-    return f"…{text[start:]}" if columns > 0 else ""
+    return cut_to_width(text[::-1], columns)[::-1]
 
 
 def wrap(text: str, columns: int) -> str:
@@ -83,7 +77,7 @@ def _words(line: str) -> Iterator[tuple[str, str]]:
 
 
 def _may_break(last: str, character: str) -> bool:
-    if last in _OPENING or character in _CLOSING or _width(character) == 0:
+    if last in _NEVER_AT_LINE_END or character in _NEVER_AT_LINE_START or _width(character) == 0:
         return False
     if last == "\u200d":
         return False  # a family of emoji stays together

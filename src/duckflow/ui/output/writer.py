@@ -3,10 +3,9 @@
 import shutil
 import sys
 from collections.abc import Callable, Iterable
-from typing import Literal
 
 from duckflow.ui.output.colours import Colour, paint, wanted
-from duckflow.ui.output.escaping import harmless, visible
+from duckflow.ui.output.escaping import harmless
 from duckflow.ui.output.text_width import wrap_hanging
 
 
@@ -62,18 +61,3 @@ class Writer:
     def painted(self, shown: str, colour: Colour | None) -> str:
         """The text in this colour, if there are colours here."""
         return paint(shown, colour) if self.coloured else shown
-
-
-Way = Literal["off", "bell", "desktop"]
-
-
-def notifier(way: Way, signal: Callable[[str], None]) -> Callable[[str], None]:
-    """What calls the user; with `off` nothing does."""
-
-    def notify(said: str) -> None:
-        if way == "bell":
-            signal("\a")
-        elif way == "desktop":
-            signal(f"\x1b]9;{visible(said)}\x07")
-
-    return notify

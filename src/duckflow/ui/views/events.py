@@ -3,23 +3,25 @@
 An interface decides how a description is written (in colour, as Markdown, on a page), not what it says.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, get_args
 
 from duckflow.domain import events
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionOutcome, Event
+from duckflow.domain.files.effects import EffectsFate
 from duckflow.domain.live_updates import Waiting
+from duckflow.domain.model import EffortChoice
+from duckflow.domain.modes import Mode
 from duckflow.domain.questions.approval import Approval
-from duckflow.domain.questions.consultation import ChooseWay, Consultation
+from duckflow.domain.questions.consultation import Consultation
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import current_language, text
 from duckflow.ui.output.escaping import on_one_line, visible
 from duckflow.ui.views.approval import points_text
 from duckflow.ui.views.goal import attempt_text, evaluation_text, requirements_line
-from duckflow.ui.views.live.progress import MARKS
+from duckflow.ui.views.live.progress import MARKS, action_name
 from duckflow.ui.views.live.status_bar import short_model
-from duckflow.ui.views.tool_lines import tool_lines
 from duckflow.ui.views.undo import recovered_text, rewound_text, undone_text
 
 EventKind = Literal[
@@ -66,24 +68,39 @@ class Describer:
                 self._running[event.action_id] = event.action
                 return None
             case events.ActionFinished(outcome="unknown") if event.action_id not in self._running:
-                return None  # it was begun before a crash: what was found then tells of it
+                return None  # it began before a crash, and `Recovered` tells of it
             case events.ActionFinished():
                 asked = self._asked.action if self._asked else None
-                return _action(event, self._running.pop(event.action_id, asked))
+                action = self._running.pop(event.action_id, asked)
+                known = action if action is not None and action.operation == event.operation else None
+                return _describe_action(event, known)
             case events.ApprovalRequested():
                 self._asked = event.approval
                 shown = points_text(event.approval)
                 return EventDescription("question", shown, difference=visible(event.approval.difference))
-            case events.TaskListStarted() | events.TaskReported():
-                self._background = isinstance(event, events.TaskListStarted)
-                return _by_table(event)
-            case events.RequestFinished(outcome="deferred") if self._background:
-                return None  # it goes on by itself
             case events.RequestFinished():
-                said = _outcome_line(event, self._session_id, self._asked)
-                return EventDescription("outcome", said, "warning") if said else None
+                kind, tone, said = "outcome", "warning", self._outcome_line(event)
             case _:
-                return _by_table(event)
+                if isinstance(event, events.TaskListStarted | events.TaskReported):
+                    self._background = isinstance(event, events.TaskListStarted)
+                if type(event) not in _TABLE:
+                    return None
+                kind, tone, words = _TABLE[type(event)]
+                said = words(event)
+        return EventDescription(kind, said, tone) if said else None
+
+    def _outcome_line(self, event: events.RequestFinished) -> str:
+        if event.outcome == "deferred" and self._background:
+            return ""  # it continues automatically
+        if self._session_id is None:
+            return text(f"stopped.{event.outcome}") if event.outcome in ("stopped", "interrupted") else ""
+        if event.outcome in ("done", "accepted", "provider_error"):
+            return ""  # an earlier event says it
+        if event.outcome != "awaiting_approval":
+            return text(f"outcome.{event.outcome}", session=self._session_id)
+        offered = [text("outcome.or_always")] if self._asked and self._asked.kind else []
+        offered += [text("outcome.or_edit")] if self._asked and self._asked.editable else []
+        return text("outcome.awaiting_approval", session=self._session_id, more="".join(offered))
 
 
 _FOR_MODELS = {"llm.bad_answer": "llm.bad_answer_plain", "llm.bad_last_answer": "llm.bad_last_answer_plain"}
@@ -105,6 +122,16 @@ def error_text(event: events.ErrorReported) -> str:
     return text(event.key, **event.values)
 
 
+def mode_line(mode: Mode) -> str:
+    """The mode, and what it means."""
+    return text("mode.now", mode=mode, means=text(f"status.means.{mode}"))
+
+
+def effort_line(effort: EffortChoice) -> str:
+    """The effort, and what it means."""
+    return text("effort.now", effort=effort, means=text(f"effort.means.{effort}"))
+
+
 def consultation_text(consultation: Consultation) -> str:
     """The situation, what is known of it, and the ways to go on, numbered."""
     known = [text(finding.key, **finding.values) for finding in consultation.findings]
@@ -116,53 +143,63 @@ def consultation_text(consultation: Consultation) -> str:
     return visible("\n".join([situation, *known, text("consultation.ways"), *ways]))
 
 
+_COMMAND = "shell.run"
+_WRITES = (_COMMAND, "shell.start", "shell.read", "shell.stop")
+_TONES: Mapping[ActionOutcome, Tone] = {"ok": "good", "failed": "bad"}
+_USERS_NO = "The user said no"
+_RESULT = 160
+_TAIL = 3
 _HOOK = 80
-_TONES: dict[ActionOutcome, Tone] = {
-    "ok": "good",
-    "failed": "bad",
-    "refused": "warning",
-    "unknown": "warning",
-}
 
 
-def _action(event: events.ActionFinished, action: Action | None) -> EventDescription:
-    known = action if action is not None and action.operation == event.operation else None
-    lines = tool_lines(event, known)
-    return EventDescription("action", lines.line, _TONES[lines.outcome], lines.output, lines.hidden)
+def _describe_action(event: events.ActionFinished, action: Action | None) -> EventDescription:
+    """What an action did, in one line; for a command, the end of what it printed.
+
+    Tools answer the model, in English. In another language a reader gets what was done and how it ended;
+    the tool's own words are one key away (Ctrl-O).
+    """
+    said = [line for line in event.text.strip().split("\n") if line.strip()]
+    ended = event.operation == _COMMAND and event.outcome == "ok"
+    outcome: ActionOutcome = "failed" if ended and event.exit_code != 0 else event.outcome
+    reason = ""
+    if ended and event.exit_code is None:
+        reason = text("action.stopped")
+    elif ended and outcome == "failed":
+        reason = text("action.exit_code", code=event.exit_code)
+    elif outcome != "ok" and said and current_language() == "en":
+        reason = cut(on_one_line(said[0]), _RESULT)
+    because = text("action.because", reason=reason) if reason else ""
+    did = action_name(event.operation, action.args if action else {}, event.path, done=outcome == "ok")
+    line = text(f"action.{outcome}", did=did, reason=because)
+    tone = _TONES.get(outcome, "warning")
+    if event.operation in _WRITES and event.outcome == "ok":
+        output = _in_our_words(said[1:], event.changed)
+        hidden = max(len(output) - _TAIL, 0)
+        return EventDescription("action", line, tone, tuple(output[-_TAIL:]), hidden)
+    told = event.outcome == "refused" and event.text.startswith(_USERS_NO)  # the answer was shown
+    hidden = 0 if outcome == "ok" or told else len(said) - (1 if reason else 0)
+    return EventDescription("action", line, tone, hidden=hidden)
 
 
-def _by_table(event: Event) -> EventDescription | None:
-    row = _TABLE.get(type(event))
-    if row is None:
-        return None
-    kind, tone, described = row
-    said = described(event)
-    return EventDescription(kind, said, tone) if said else None
+def _in_our_words(output: list[str], changed: Sequence[str]) -> list[str]:
+    """What a command printed, and what became of its effects; models are told that in English."""
+    told = output[-1].lstrip("(") if output else ""
+    match next((fate for fate in get_args(EffectsFate) if told.startswith(f"{fate}: ")), ""):
+        case "":
+            return output
+        case "It changed" if changed:
+            paths = cut(", ".join(map(on_one_line, changed)), _RESULT)
+            return [*output[:-1], text("action.changed", paths=paths)]
+        case "Thrown away, the workspace is as it was":
+            return [*output[:-1], text("action.thrown_away")]
+        case _:
+            return output[:-1]
 
 
 def _start_line(event: events.SessionStarted) -> str:
     key = "start.resumed" if event.resumed else "start.new"
     reason = text(event.model_reason, **event.model_values)
     return text(key, model=short_model(event.model), reason=reason, mode=event.mode, session=event.session_id)
-
-
-def _error_line(event: events.ErrorReported) -> str:
-    message = error_text(event)
-    return message if event.notice else text("error.line", message=message)
-
-
-def _outcome_line(
-    event: events.RequestFinished, session_id: str | None, asked: Approval | None = None
-) -> str:
-    if session_id is None:
-        return text(f"stopped.{event.outcome}") if event.outcome in ("stopped", "interrupted") else ""
-    if event.outcome in ("done", "accepted", "provider_error"):
-        return ""  # it was said already
-    if event.outcome != "awaiting_approval":
-        return text(f"outcome.{event.outcome}", session=session_id)
-    offered = [text("outcome.or_always")] if asked and asked.kind else []
-    offered += [text("outcome.or_edit")] if asked and asked.editable else []
-    return text("outcome.awaiting_approval", session=session_id, more="".join(offered))
 
 
 def _answer_line(event: events.ApprovalAnswered) -> str:
@@ -176,13 +213,12 @@ def _answer_line(event: events.ApprovalAnswered) -> str:
     return text("approval.no", reason=because)
 
 
-def _chosen_line(answer: ChooseWay) -> str:
-    way = text(f"consultation.choice.{answer.choice}") if answer.choice else ""
-    return " ".join(part for part in ("→", way, on_one_line(answer.text)) if part)
+def _chosen_line(event: events.ConsultationAnswered) -> str:
+    way = text(f"consultation.choice.{event.answer.choice}") if event.answer.choice else ""
+    return " ".join(part for part in ("→", way, on_one_line(event.answer.text)) if part)
 
 
 def _plan_text(event: events.PlanChanged) -> str:
-    """One line for a small change; the whole plan if it is new."""
     plan = event.plan
     title = text(f"plan.{event.change}", name=plan.name, risk=text(f"plan.risk_{plan.risk}"))
     if event.change not in ("proposed", "revised"):
@@ -200,34 +236,35 @@ def _report_text(event: events.TaskReported) -> str:
 
 
 def _learned_line(event: events.MemoryKept) -> str:
-    """What was learned without being told; what the user said to remember was asked about."""
+    # The user was asked about a preference.
     return "" if event.kind == "preference" else text("memory.learned", text=on_one_line(event.text))
 
 
+def _error_line(event: events.ErrorReported) -> str:
+    message = error_text(event)
+    return message if event.notice else text("error.line", message=message)
+
+
 def _hook_line(event: events.HookRan) -> str:
-    """What a hook refused, asked for or could not do, or wants told; of all others nothing."""
     if event.outcome == "ok":
-        return on_one_line(event.reason)
+        return on_one_line(event.reason)  # empty unless the hook has something to say
     command, reason = cut(on_one_line(event.command), _HOOK), on_one_line(event.reason)
     return text(f"hooks.{event.outcome}", event=event.hook, command=command, reason=reason)
 
 
 def _ended_line(event: events.CommandEnded) -> str:
-    """How a background command ended, if the line of an action or a report does not tell it."""
     if event.how not in ("ended", "with_request", "cancelled"):
-        return ""
-    command = on_one_line(event.command.command)
-    return text(f"background.{event.how}", command=command, code=event.exit_code)
+        return ""  # the line of an action or a report says it
+    return text(f"background.{event.how}", command=on_one_line(event.command.command), code=event.exit_code)
 
 
-_Row = tuple[EventKind, Tone, Callable[[Any], str]]
-_TABLE: Mapping[type[object], _Row] = {
+_TABLE: Mapping[type[object], tuple[EventKind, Tone, Callable[[Any], str]]] = {
     events.SessionStarted: ("session", "plain", _start_line),
     events.UserMessage: ("message", "plain", lambda event: event.text),
     events.Reply: ("reply", "plain", lambda event: event.text),
     events.ApprovalAnswered: ("answer", "quiet", _answer_line),
     events.ConsultationRequested: ("question", "plain", lambda event: consultation_text(event.consultation)),
-    events.ConsultationAnswered: ("answer", "quiet", lambda event: _chosen_line(event.answer)),
+    events.ConsultationAnswered: ("answer", "quiet", _chosen_line),
     events.RequirementsFound: ("note", "plain", requirements_line),
     events.AttemptPlanned: ("note", "plain", attempt_text),
     events.Evaluated: ("note", "plain", evaluation_text),
@@ -241,20 +278,12 @@ _TABLE: Mapping[type[object], _Row] = {
     events.CommandEnded: ("note", "quiet", _ended_line),
     events.MemoryKept: ("note", "quiet", _learned_line),
     events.HookRan: ("note", "warning", _hook_line),
-    events.ModeChanged: (
-        "note",
-        "quiet",
-        lambda event: text("mode.now", mode=event.mode, means=text(f"status.means.{event.mode}")),
-    ),
-    events.EffortChanged: (
-        "note",
-        "quiet",
-        lambda event: text("effort.now", effort=event.effort, means=text(f"effort.means.{event.effort}")),
-    ),
+    events.ModeChanged: ("note", "quiet", lambda event: mode_line(event.mode)),
+    events.EffortChanged: ("note", "quiet", lambda event: effort_line(event.effort)),
     events.ModelChanged: ("note", "quiet", lambda event: text("model.changed", model=event.model)),
     events.Rewound: ("note", "quiet", rewound_text),
     events.Undone: ("undo", "plain", undone_text),
     events.Recovered: ("note", "warning", recovered_text),
     events.ErrorReported: ("error", "bad", _error_line),
 }
-"""Kind, tone and words of each event. Events that are not here are not for readers."""
+"""Kind, tone and words of each event. Other events are not for readers."""

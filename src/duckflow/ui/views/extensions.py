@@ -1,6 +1,6 @@
 """What the user brought along, in lines: hooks, skills, plugins, MCP servers."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from duckflow.domain.extensions import Extensions, Hook, ServerReport
 from duckflow.i18n.catalogue import text
@@ -9,10 +9,10 @@ from duckflow.ui.output.escaping import on_one_line
 
 def hook_lines(brought: Extensions) -> Sequence[str]:
     """Every hook, when it runs, and which file it is from."""
-    hooks = [hook for listed in brought.hooks for hook in listed.hooks]
-    unused = [name for listed in brought.hooks for name in listed.unused]
-    lines = [_hook_line(hook) for hook in hooks] or [text("hooks.none")]
-    return [*lines, *([text("hooks.unused", names=on_one_line(", ".join(unused)))] if unused else [])]
+    lines = [_hook_line(hook) for listed in brought.hooks for hook in listed.hooks] or [text("hooks.none")]
+    if unused := [name for listed in brought.hooks for name in listed.unused]:
+        lines.append(text("hooks.unused", names=on_one_line(", ".join(unused))))
+    return lines
 
 
 def skill_lines(brought: Extensions) -> Sequence[str]:
@@ -35,14 +35,6 @@ def plugin_lines(brought: Extensions) -> Sequence[str]:
 def _hook_line(hook: Hook) -> str:
     what = " ".join(part for part in (hook.event, hook.matcher, hook.condition) if part)
     return on_one_line(f"{what}: {hook.command}  ({hook.origin}, {hook.seconds:g} s)")
-
-
-LISTS: Mapping[str, Callable[[Extensions], Sequence[str]]] = {
-    "hooks": hook_lines,
-    "skills": skill_lines,
-    "plugins": plugin_lines,
-}
-"""By the command that shows it."""
 
 
 def server_lines(servers: Sequence[ServerReport]) -> Iterator[str]:

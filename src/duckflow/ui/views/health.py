@@ -13,84 +13,72 @@ from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.text_width import cut_to_width, width_of
 from duckflow.ui.views.live.status_bar import vitals_line
 
-CHART = 60
-"""Columns of the chart at most."""
-
+_MAX_CHART_COLUMNS = 60
 _REQUEST = 100
 _GAP = "  "
 
 
-def status_bar(vitals: Vitals, columns: int | None = None) -> str:
-    """The vitals in one line; without their names if there is no room."""
-    line, short = ("".join(piece for _, piece in vitals_line(vitals, short=one)) for one in (False, True))
-    return short if columns is not None and width_of(line) > columns else line
-
-
 def status_text(state: AgentState, columns: int | None = None) -> str:
-    """All that /status says."""
-    lines = [status_bar(state.vitals, columns), text("health.title"), *_told(examine(state))]
-    lines += [*_told((remark_on(state),)), *_chart(state.vitals_over_time, columns), *_pace(state)]
-    return "\n".join([*lines, _used(state)])
-
-
-def _chart(history: tuple[Vitals, ...], columns: int | None) -> Iterator[str]:
-    if not history:
-        return
-    yield text("health.chart")
-    titles = {name: text(f"health.{name}_name") for name in VITALS}
-    widest = max(map(width_of, titles.values()))
-    room = CHART if columns is None else max(min(CHART, columns - widest - len(_GAP) * 2), 1)
-    for name, title in titles.items():
-        values = [getattr(vitals, name) for vitals in history]
-        yield f"{_GAP}{title}{' ' * (widest - width_of(title))}{_GAP}{sparkline(values, room)}"
-
-
-def _pace(state: AgentState) -> Iterator[str]:
-    """The request in hand, else the last: loops, the limit and why, and how often the user was asked."""
-    request = state.request or state.finished
+    """The text of /status: vitals, check-up, chart, limit and usage."""
+    bar, short = (
+        "".join(piece for _, piece in vitals_line(state.vitals, short=one)) for one in (False, True)
+    )
+    lines = [short if columns is not None and width_of(bar) > columns else bar, text("health.title")]
+    lines += [*_lines(examine(state)), *_lines((remark_on(state),))]
+    if state.vitals_over_time:
+        lines += [text("health.chart"), *_chart(state.vitals_over_time, columns)]
     if state.request is None:
-        yield text("health.nothing")
+        lines.append(text("health.nothing"))
+    request = state.request or state.finished
     if request is not None:
-        yield from _course(request, "health.request" if state.request else "health.last_request")
-
-
-def _course(request: Request, title: str) -> Iterator[str]:
-    yield text(title, request=cut_to_width(on_one_line(request.text), _REQUEST))
-    if request.limit is None:
-        yield text("health.loops_only", used=request.loops)
-    else:
-        yield text("health.loops", used=request.loops, limit=request.limit.limit)
-        yield text("health.limit")
-        yield from (f"  {line}" for line in _told(explain(request.limit)))
-        if request.extended_from is not None:
-            extension = explain_extension(request.extended_from, request.limit.limit)
-            yield from (f"  {line}" for line in _told((extension,)))
-    asked = [text(f"health.kind.{kind}", count=count) for kind, count in Counter(request.asked).items()]
-    yield text("health.asked", asked=", ".join(asked)) if asked else text("health.asked_never")
-
-
-def _used(state: AgentState) -> str:
+        title = "health.request" if state.request else "health.last_request"
+        lines += [text(title, request=cut_to_width(on_one_line(request.text), _REQUEST)), *_pace(request)]
     tokens = sum(one.tokens.input_tokens + one.tokens.output_tokens for one in state.usage.values())
     prices = [one.cost_usd for one in state.usage.values() if one.cost_usd is not None]
-    request = state.request or state.finished
-    return text(
+    used = text(
         "health.used",
         tokens=f"{tokens:,}",
         cost=_money(sum(prices) if prices else None),
         request_tokens=f"{request.tokens if request else 0:,}",
         request_cost=_money(request.cost_usd if request else None),
     )
+    return "\n".join([*lines, used])
+
+
+def _chart(history: tuple[Vitals, ...], columns: int | None) -> Iterator[str]:
+    titles = {name: text(f"health.{name}_name") for name in VITALS}
+    widest = max(map(width_of, titles.values()))
+    room = (
+        _MAX_CHART_COLUMNS
+        if columns is None
+        else max(min(_MAX_CHART_COLUMNS, columns - widest - len(_GAP) * 2), 1)
+    )
+    for name, title in titles.items():
+        values = [getattr(vitals, name) for vitals in history]
+        yield f"{_GAP}{title}{' ' * (widest - width_of(title))}{_GAP}{sparkline(values, room)}"
+
+
+def _pace(request: Request) -> Iterator[str]:
+    """Loops, the limit and its reasons, and how often the user was asked."""
+    if request.limit is None:
+        yield text("health.loops_only", used=request.loops)
+    else:
+        yield text("health.loops", used=request.loops, limit=request.limit.limit)
+        yield text("health.limit")
+        reasons = explain(request.limit)
+        if request.extended_from is not None:
+            reasons = (*reasons, explain_extension(request.extended_from, request.limit.limit))
+        yield from (f"  {line}" for line in _lines(reasons))
+    asked = [text(f"health.kind.{kind}", count=count) for kind, count in Counter(request.asked).items()]
+    yield text("health.asked", asked=", ".join(asked)) if asked else text("health.asked_never")
 
 
 def _money(cost: float | None) -> str:
     return text("health.no_price") if cost is None else f"${cost:,.4f}"
 
 
-def _told(lines: Iterable[TextLine]) -> list[str]:
-    return [_keep_indent(text(line.key, **line.values)) for line in lines]
-
-
-def _keep_indent(line: str) -> str:
-    """A line that stays one, its indentation kept."""
-    indent = len(line) - len(line.lstrip(" "))
-    return " " * indent + on_one_line(line)
+def _lines(told: Iterable[TextLine]) -> Iterator[str]:
+    """Each text on one line, its indentation kept."""
+    for one in told:
+        line = text(one.key, **one.values)
+        yield " " * (len(line) - len(line.lstrip(" "))) + on_one_line(line)

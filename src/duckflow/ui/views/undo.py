@@ -1,5 +1,7 @@
 """What an undo did, and what was found after a crash, as text in the user's language."""
 
+from collections.abc import Sequence
+
 from duckflow.domain.events import Recovered, Rewound, Undone
 from duckflow.domain.files.changes import FileChange, UndoReport
 from duckflow.domain.text import cut
@@ -11,7 +13,7 @@ _MESSAGE = 60
 
 
 def undo_text(report: UndoReport) -> str:
-    """What went back, what did not and why, and what no undo covers."""
+    """Changes that were undone, changes that were not and why, and commands that no undo covers."""
     if report.restored:
         key = "undo.undone" if report.kind == "undo" else "undo.redone"
         lines = [text(key, actions=report.actions, files=len({one.path for one in report.restored}))]
@@ -20,12 +22,11 @@ def undo_text(report: UndoReport) -> str:
     else:
         lines = [text(f"undo.nothing_to_{report.kind}")]
     lines += _some([_file_line(change) for change in report.restored])
-    lines += _some(
-        [text(f"undo.left_{left.reason}", path=left.path, detail=left.detail) for left in report.left]
-    )
+    left = [text(f"undo.left_{one.reason}", path=one.path, detail=one.detail) for one in report.left]
+    lines += _some(left)
     if report.covered:
         lines.append(text("undo.covered", files=", ".join(report.covered[:_SHOWN])))
-        lines += _some(list(report.covered))[_SHOWN:]
+        lines += _some(report.covered)[_SHOWN:]
     if report.commands:
         lines.append(text("undo.commands"))
         lines += _some([f"  $ {' '.join(command.split())}" for command in report.commands])
@@ -33,27 +34,32 @@ def undo_text(report: UndoReport) -> str:
 
 
 def undone_text(event: Undone) -> str:
-    """The same, from what was stored of it."""
+    """The same, from the stored event."""
     kind = "redo" if event.redo else "undo"
     report = UndoReport(kind=kind, actions=len(event.takes_back), restored=event.changes, left=event.left)
     return undo_text(report)
 
 
 def recovered_text(event: Recovered) -> str:
-    """What was done before the crash, what was not, and what is unknown."""
-    parts = (
-        ("recovery.finished", event.finished),
-        ("recovery.not_done", (*event.not_done, *event.not_run)),
-        ("recovery.unknown", event.unknown),
-    )
-    lines = [text("recovery.title")]
-    for key, named in parts:
-        if named:
-            lines += [text(key), *_some([f"    {one}" for one in named])]
-    if not any(named for _, named in parts):
-        lines.append(text("recovery.nothing"))
-    lines.append(text("recovery.next"))
-    return "\n".join(lines)
+    """Actions that a crash interrupted: finished, not done, or unknown."""
+    parts = {
+        "recovery.finished": event.finished,
+        "recovery.not_done": (*event.not_done, *event.not_run),
+        "recovery.unknown": event.unknown,
+    }
+    listed = [
+        line
+        for key, named in parts.items()
+        if named
+        for line in (text(key), *_some([f"    {one}" for one in named]))
+    ]
+    return "\n".join([text("recovery.title"), *(listed or [text("recovery.nothing")]), text("recovery.next")])
+
+
+def rewound_text(event: Rewound) -> str:
+    """The message the user went back to, and with what."""
+    what = "both" if event.files and event.conversation else "files" if event.files else "conversation"
+    return text(f"rewind.{what}", text=cut(on_one_line(event.text), _MESSAGE))
 
 
 def _file_line(change: FileChange) -> str:
@@ -62,13 +68,7 @@ def _file_line(change: FileChange) -> str:
     return text("undo.brought_back" if change.before is None else "undo.restored", path=change.path)
 
 
-def _some(lines: list[str]) -> list[str]:
-    """All of them, or the first ones and how many more there are."""
+def _some(lines: Sequence[str]) -> Sequence[str]:
+    """The first lines, and how many more there are."""
     more = len(lines) - _SHOWN
     return lines if more <= 0 else [*lines[:_SHOWN], text("undo.more", count=more)]
-
-
-def rewound_text(event: Rewound) -> str:
-    """That the user went back, with what, and to where."""
-    what = "both" if event.files and event.conversation else "files" if event.files else "conversation"
-    return text(f"rewind.{what}", text=cut(on_one_line(event.text), _MESSAGE))

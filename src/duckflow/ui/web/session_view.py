@@ -1,6 +1,6 @@
 """A session as the page draws it, event by event: plain data, in the user's language, never markup."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from duckflow.domain import events
@@ -13,23 +13,22 @@ from duckflow.domain.questions.consultation import Consultation, effect_of
 from duckflow.domain.reduce.apply import apply
 from duckflow.domain.reduce.rewind import rewind
 from duckflow.domain.session_client import works_after
-from duckflow.domain.state import AgentState, Request, new_state
+from duckflow.domain.state import Request, TierUsage, new_state
 from duckflow.domain.work.plan import Plan, Task
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.diff import difference_rows
 from duckflow.ui.output.escaping import harmless, visible
 from duckflow.ui.views.approval import approval_view
 from duckflow.ui.views.events import Describer, consultation_text
-from duckflow.ui.views.live.progress import MARKS, named
+from duckflow.ui.views.live.progress import MARKS, task_name
 from duckflow.ui.views.live.status_bar import short_model
 
 Payload = dict[str, Any]
 
 _EDIT = "approval.instead.edit"
 """What the page does not offer: an answer from there is bound to what was shown."""
-_POINTS = 500
-"""Of the chart; the oldest go first."""
-RUN_PREFIX = "run-"
+_MAX_CHART_POINTS = 500
+RUN = "run-"
 """What the id of a run of the fleet begins with here."""
 
 
@@ -82,14 +81,13 @@ class SessionView:
             "workspace": harmless(state.workspace),
             "model": harmless(short_model(state.model)),
             "mode": state.mode,
-            "step": state.step.value,
             "working": self._working,
-            "vitals": [_vital(state, name) for name in VITALS],
+            "vitals": [_vital(name, getattr(state.vitals, name)) for name in VITALS],
             "points": self._points,
             "goal": _goal(request) if request else None,
             "plans": [_plan(plan, active=plan.plan_id == state.active_plan_id) for plan in state.plans],
             "tasks": [_task(task) for task in state.task_list.tasks] if state.task_list else [],
-            "cost": list(_cost(state)),
+            "cost": [_cost(tier, used) for tier, used in state.usage.items()],
             "undoable": any(one.changes and not one.by_undo and not one.undone for one in state.change_sets),
         }
 
@@ -138,7 +136,7 @@ class SessionView:
                 "why": why,
             }
         )
-        del self._points[:-_POINTS]
+        del self._points[:-_MAX_CHART_POINTS]
 
 
 def rows_of(difference: str) -> list[list[Any]]:
@@ -167,19 +165,12 @@ def approval_payload(approval: Approval) -> Payload:
 def consultation_payload(asked: Consultation) -> Payload:
     """The situation and the ways on."""
     situation = consultation_text(asked).split(f"\n{text('consultation.ways')}", 1)[0]
-    return {
-        "kind": "consultation",
-        "question_hash": hash_of(asked),
-        "question": situation,
-        "choices": [
-            {
-                "name": choice,
-                "label": text(f"consultation.choice.{choice}"),
-                "words": effect_of(choice).needs_words,
-            }
-            for choice in asked.choices
-        ],
-    }
+    labels = {choice: text(f"consultation.choice.{choice}") for choice in asked.choices}
+    choices = [
+        {"name": choice, "label": label, "words": effect_of(choice).needs_words}
+        for choice, label in labels.items()
+    ]
+    return {"kind": "consultation", "question_hash": hash_of(asked), "question": situation, "choices": choices}
 
 
 def words_payload(shown: str) -> Payload:
@@ -191,24 +182,21 @@ def evidence_payload(story: list[StoredEvent], wanted: str) -> Payload | None:
     """What one piece of evidence says, whole."""
     describe = Describer()
     for recorded in story:
-        described = describe(recorded.event)
-        match recorded.event:
-            case events.ActionFinished(evidence_id=found) if found == wanted:
-                title = described.text if described else recorded.event.operation
-                body = recorded.event.text
-            case events.Evaluated():
-                body = next((one.text for one in recorded.event.checks if one.evidence_id == wanted), None)
-                title = text("web.evidence.check")
-                if body is None:
-                    continue
-            case _:
-                continue
-        return {"id": wanted, "title": visible(title), "text": visible(body), "at": recorded.at.isoformat()}
+        event, described = recorded.event, describe(recorded.event)
+        found: dict[str, str] = {}
+        title = described.text if described else ""
+        if isinstance(event, events.ActionFinished):
+            found, title = {event.evidence_id: event.text}, title or event.operation
+        elif isinstance(event, events.Evaluated):
+            found = {one.evidence_id: one.text for one in event.checks}
+            title = text("web.evidence.check")
+        if wanted in found:
+            said = {"title": visible(title), "text": visible(found[wanted])}
+            return {"id": wanted, **said, "at": recorded.at.isoformat()}
     return None
 
 
-def _vital(state: AgentState, name: VitalName) -> Payload:
-    value: float = getattr(state.vitals, name)
+def _vital(name: VitalName, value: float) -> Payload:
     return {"name": name, "label": text(f"web.vital.{name}"), "value": value, "face": face_of(name, value)}
 
 
@@ -232,7 +220,6 @@ def _goal(request: Request) -> Payload:
         "score": evaluation.overall_score if evaluation else None,
         "missing": [visible(one) for one in evaluation.missing_aspects] if evaluation else [],
         "quality": visible(evaluation.quality_assessment) if evaluation else "",
-        "checks": [one.evidence_id for one in objective.checks],
     }
 
 
@@ -241,7 +228,6 @@ def _plan(plan: Plan, *, active: bool) -> Payload:
         "name": visible(plan.name),
         "goal": visible(plan.goal),
         "risk": text(f"plan.risk_{plan.risk}"),
-        "status": plan.status,
         "active": active,
         "steps": [
             {
@@ -260,17 +246,12 @@ def _task(task: Task) -> Payload:
     return {
         "mark": MARKS[task.status],
         "status": text(f"web.status.{task.status}"),
-        "name": visible(named(task)),
+        "name": visible(task_name(task)),
         "result": visible(task.result or ""),
     }
 
 
-def _cost(state: AgentState) -> Iterator[Payload]:
-    for tier, used in state.usage.items():
-        yield {
-            "tier": text(f"web.tier.{tier}"),
-            "calls": used.calls,
-            "input": used.tokens.input_tokens,
-            "output": used.tokens.output_tokens,
-            "usd": used.cost_usd,
-        }
+def _cost(tier: str, used: TierUsage) -> Payload:
+    tokens = used.tokens
+    counts = {"calls": used.calls, "input": tokens.input_tokens, "output": tokens.output_tokens}
+    return {"tier": text(f"web.tier.{tier}"), **counts, "usd": used.cost_usd}

@@ -1,69 +1,74 @@
-"""Plans and tasks as a person follows them: a tree, a bar, the task in hand."""
+"""Actions, plans and tasks in words: one action, a tree, a bar."""
+
+from collections.abc import Mapping, Sequence
 
 from duckflow.domain.state import AgentState
-from duckflow.domain.work.plan import Plan, PlanStep, Task, WorkStatus
-from duckflow.i18n.catalogue import text
+from duckflow.domain.text import cut
+from duckflow.domain.work.plan import Task, WorkStatus
+from duckflow.i18n.catalogue import has_text, text
 from duckflow.ui.input.prompt_view import Line
 from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.text_width import cut_to_width
-from duckflow.ui.views.tool_lines import named_action
 
 MARKS: dict[WorkStatus, str] = {"pending": "○", "in_progress": "◐", "completed": "●", "failed": "✗"}
 _BAR = 10
+_TARGET = 100
 
 
 def plan_tree(state: AgentState) -> str:
-    """The plan in hand with its steps and their tasks."""
+    """The active plan with its steps and their tasks."""
     plan = state.active_plan
     if plan is None:
         return text("plan.none")
-    lines = [_title(plan)]
-    for place, step in enumerate(plan.steps):
-        last = place == len(plan.steps) - 1
-        lines.append(f"{'└─' if last else '├─'} {MARKS[step.status]} {step.name}: {step.description}")
-        lines += [f"{'   ' if last else '│  '} {one}" for one in _tasks(step)]
+    done = sum(1 for step in plan.steps if step.status == "completed")
+    risk = text(f"plan.risk_{plan.risk}")
+    lines = [text("plan.tree", name=plan.name, done=done, count=len(plan.steps), risk=risk)]
+    for step in plan.steps:
+        branch, below = ("└─", "   ") if step is plan.steps[-1] else ("├─", "│  ")
+        lines.append(f"{branch} {MARKS[step.status]} {step.name}: {step.description}")
+        lines += [f"{below} {MARKS[task.status]} {task_name(task)}" for task in step.task_list]
     return "\n".join(lines)
 
 
 def tasks_tree(state: AgentState) -> str:
-    """The tasks of the background, with where each stands."""
+    """The background tasks with their status, and the background commands."""
     tasks = state.task_list.tasks if state.task_list else ()
-    lines = [_count(tasks), *(f"  {MARKS[task.status]} {named(task)}" for task in tasks)] if tasks else []
+    lines = [text("tasks.progress", done=_done(tasks), count=len(tasks))] if tasks else []
+    lines += [f"  {MARKS[task.status]} {task_name(task)}" for task in tasks]
     lines += [f"  ◐ {one.id}: $ {on_one_line(one.command)}" for one in state.background_commands]
     return "\n".join(lines) or text("tasks.none")
 
 
 def progress_line(state: AgentState, columns: int) -> Line | None:
-    """How far the background is, in one line; None if nothing runs there."""
+    """Progress of the background tasks in one line; None if none are running."""
     if state.task_list is None or state.task_list.ended:
         return None
     tasks = state.task_list.tasks
-    done = sum(1 for task in tasks if task.status == "completed")
-    filled = round(_BAR * done / max(len(tasks), 1))
-    now = next((task for task in tasks if task.status == "in_progress"), None)
-    shown = f" {done}/{len(tasks)}" + (f" {named(now)}" if now else "")
-    return [
-        ("done", "▰" * filled),
-        ("faint", "▱" * (_BAR - filled)),
-        ("faint", cut_to_width(shown, max(columns - _BAR - 1, 0))),
-    ]
+    filled = round(_BAR * _done(tasks) / max(len(tasks), 1))
+    now = next((f" {task_name(task)}" for task in tasks if task.status == "in_progress"), "")
+    shown = cut_to_width(f" {_done(tasks)}/{len(tasks)}{now}", max(columns - _BAR - 1, 0))
+    return [("done", "▰" * filled), ("faint", "▱" * (_BAR - filled)), ("faint", shown)]
 
 
-def named(task: Task) -> str:
+def task_name(task: Task) -> str:
     """A task in a few words."""
-    return named_action(task.operation, task.args, done=task.status == "completed")
+    return action_name(task.operation, task.args, done=task.status == "completed")
 
 
-def _title(plan: Plan) -> str:
-    done = sum(1 for step in plan.steps if step.status == "completed")
-    risk = text(f"plan.risk_{plan.risk}")
-    return text("plan.tree", name=plan.name, done=done, count=len(plan.steps), risk=risk)
+def action_name(
+    operation: str, args: Mapping[str, object], path: str | None = None, *, done: bool = False
+) -> str:
+    """An action in a few words: the operation and its target."""
+    said = next(
+        (args[name] for name in ("command", "pattern", "to") if isinstance(args.get(name), str)), path
+    )
+    named = (args[name] for name in ("path", "id", "name", "url", "tool") if args.get(name))
+    target = cut(on_one_line(str(said or next(named, ""))), _TARGET)
+    name = operation.replace(".", "_")
+    if not has_text(f"did.{name}"):  # of a plugin, or an MCP server
+        return f"{on_one_line(operation)} {target}".rstrip()
+    return (text(f"did.{name}", target=target) if done else text(f"doing.{name}", target=target)).strip()
 
 
-def _tasks(step: PlanStep) -> list[str]:
-    return [f"{MARKS[task.status]} {named(task)}" for task in step.task_list]
-
-
-def _count(tasks: tuple[Task, ...]) -> str:
-    done = sum(1 for task in tasks if task.status == "completed")
-    return text("tasks.progress", done=done, count=len(tasks))
+def _done(tasks: Sequence[Task]) -> int:
+    return sum(1 for task in tasks if task.status == "completed")

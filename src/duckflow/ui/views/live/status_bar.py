@@ -12,57 +12,47 @@ _LOW, _MIDDLE = 0.5, 0.7
 
 def bar_lines(state: AgentState, status: EngineStatus, columns: int) -> tuple[Line, ...]:
     """The bar in one line if there is room, else in two; the narrower, the fewer words."""
+    room = columns - 1
     vitals = vitals_line(state.vitals, short=False)
-    if _width(vitals) > columns - 1:
+    if _width(vitals) > room:
         vitals = vitals_line(state.vitals, short=True)
     facts = _facts(state, status)
-    room = columns - 1
     if _width(vitals) + 2 + _width(facts) <= room:
         return ([*vitals, ("bar", "  "), *facts],)
     return (_fitted(vitals, room), _fitted(facts, room))
 
 
 def vitals_line(vitals: Vitals, *, short: bool) -> Line:
-    """How the duck is doing, the same in every language; `short` leaves out the names."""
+    """The vitals, the same in every language; `short` leaves out the names."""
     line: Line = [("bar", "[ 🦆" if short else "[ Duckflow")]
     for name in VITALS:
         value: float = getattr(vitals, name)
         style = "bar.low" if value < _LOW else "bar.middle" if value < _MIDDLE else "bar"
-        title = "" if short else f"{name.capitalize()}: "  # the same in every language
+        title = "" if short else f"{name.capitalize()}: "
         line += [("bar", f" | {title}"), (style, f"{face_of(name, value)}({value:.2f})")]
     return [*line, ("bar", " ]")]
 
 
-def _facts(state: AgentState, status: EngineStatus) -> Line:
-    line: Line = [("bar.mode", state.mode)]
-    facts = [short_model(state.model), _cost(state), _context(state, status.window)]
-    line += [("bar", f" · {fact}") for fact in facts if fact]
-    if status.sandbox == "none":
-        line.append(("bar.warning", f" · {text('status.no_sandbox')}"))
-    elif status.sandbox:
-        line.append(("bar", f" · {status.sandbox}"))
-    return line
-
-
 def short_model(name: str) -> str:
-    """A model's name without the path of a file."""
+    """A model's name; of a file only the last part."""
     provider, _, rest = name.partition(":")
-    return (
-        f"{provider}:{rest.rpartition('/')[2]}"
-        if "/" in rest and provider in ("scripted", "embedded")
-        else name
-    )
+    local = "/" in rest and provider in ("scripted", "embedded")
+    return f"{provider}:{rest.rpartition('/')[2]}" if local else name
 
 
-def _cost(state: AgentState) -> str:
+def _facts(state: AgentState, status: EngineStatus) -> Line:
+    facts = [short_model(state.model)]
     spent = [tier.cost_usd for tier in state.usage.values() if tier.cost_usd is not None]
-    return f"${sum(spent):.2f}" if spent else ""
-
-
-def _context(state: AgentState, window: int | None) -> str:
-    if not window or not state.prompt_tokens:
-        return ""
-    return text("status.context", percent=min(round(100 * state.prompt_tokens / window), 100))
+    facts += [f"${sum(spent):.2f}"] if spent else []
+    if status.window and state.prompt_tokens:
+        percent = min(round(100 * state.prompt_tokens / status.window), 100)
+        facts.append(text("status.context", percent=percent))
+    line: Line = [("bar.mode", state.mode), *(("bar", f" · {fact}") for fact in facts if fact)]
+    if status.sandbox:
+        none = status.sandbox == "none"
+        shown = text("status.no_sandbox") if none else status.sandbox
+        line.append(("bar.warning" if none else "bar", f" · {shown}"))
+    return line
 
 
 def _width(line: Line) -> int:
