@@ -61,16 +61,12 @@ class Frontend:
             self.prompt.output.flush()
 
 
-def has_terminal() -> bool:
-    """Whether a line editor can be used here."""
-    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-
-
 def open_frontend(
     history: Callable[[], Path], clean: Callable[[str], str] = str, quiet_s: float = QUIET_S
 ) -> Frontend:
-    """The frontend for this terminal, on the screen at once. `clean` makes a line fit to be kept."""
-    if not has_terminal():
+    """Show and return the frontend for this terminal. `clean` removes secrets from lines for the history."""
+    editable = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    if not editable:
         keyboard = PlainKeyboard()
         keyboard.start()
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, keyboard.interrupt)

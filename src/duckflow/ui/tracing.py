@@ -11,7 +11,7 @@ from pathlib import Path
 
 from opentelemetry import trace
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor, SpanExporter
 from opentelemetry.trace import Span, Status, StatusCode, Tracer
 
@@ -30,7 +30,9 @@ def file_tracer(file: Path) -> Tracer:
     written = file.open("a", encoding="utf-8")
     file.chmod(0o600)
     atexit.register(written.close)
-    return own_tracer(ConsoleSpanExporter(out=written, formatter=_line))
+    return own_tracer(
+        ConsoleSpanExporter(out=written, formatter=lambda span: f"{span.to_json(indent=None)}\n")
+    )
 
 
 def own_tracer(exporter: SpanExporter) -> Tracer:
@@ -126,7 +128,3 @@ def _usage(event: events.UsageReported) -> Attributes:
 
 def _ns(at: datetime) -> int:
     return int(at.timestamp() * 1_000_000) * 1_000
-
-
-def _line(span: ReadableSpan) -> str:
-    return f"{span.to_json(indent=None)}\n"

@@ -133,9 +133,6 @@ class PlainKeyboard(Keyboard):
 
     async def stop(self) -> None:
         """Read no more."""
-        self._stop()
-
-    def _stop(self) -> None:
         asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
 
     def interrupt(self) -> None:
@@ -171,7 +168,7 @@ class PlainKeyboard(Keyboard):
             got = b""
         self._take(got)
         if not got:
-            self._stop()
+            asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
             self._end()
 
     def _take(self, got: bytes) -> None:

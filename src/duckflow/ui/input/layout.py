@@ -57,11 +57,11 @@ def _lines(shown: Callable[[], tuple[Line, ...]]) -> Window:
             joined += [(f"class:{style}" if style else "", piece) for style, piece in line]
         return joined
 
-    def height() -> Dimension:
-        return Dimension.exact(len(shown()))
-
     return Window(
-        FormattedTextControl(fragments), height=height, dont_extend_height=True, always_hide_cursor=True
+        FormattedTextControl(fragments),
+        height=lambda: Dimension.exact(len(shown())),
+        dont_extend_height=True,
+        always_hide_cursor=True,
     )
 
 
@@ -71,9 +71,9 @@ def _typed(
     """The line that is being typed: as high as it needs, up to half of the screen."""
 
     def prefix(line: int, wrapped: int) -> StyleAndTextTuples:
-        if line == 0 and wrapped == 0 and vi_navigation_mode():
-            return [(f"class:{style}", prompt().replace("> ", ": "))]
-        return [(f"class:{style}", prompt())] if line == 0 and wrapped == 0 else [("", "  ")]
+        if line or wrapped:
+            return [("", "  ")]
+        return [(f"class:{style}", prompt().replace("> ", ": ") if vi_navigation_mode() else prompt())]
 
     control = BufferControl(
         buffer,
@@ -104,13 +104,11 @@ def _rows_added(app: Application[Any], drawn: Screen) -> int:
     """How many more rows there are now between the first one drawn and the cursor."""
     columns = app.output.get_size().columns
     cursor = drawn.get_cursor_position(app.layout.current_window)
-    above = sum(max(_width(drawn, row) - 1, 0) // columns for row in range(cursor.y))
+    above = 0
+    for cells in (drawn.data_buffer[row] for row in range(cursor.y)):
+        wide = max((place + cell.width for place, cell in cells.items() if cell.char.strip()), default=0)
+        above += max(wide - 1, 0) // columns
     return above + cursor.x // columns
-
-
-def _width(drawn: Screen, row: int) -> int:
-    cells = drawn.data_buffer[row]
-    return max((place + cell.width for place, cell in cells.items() if cell.char.strip()), default=0)
 
 
 class AgreedWidths(Processor):

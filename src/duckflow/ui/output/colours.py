@@ -1,7 +1,6 @@
-"""Colour for those who want it: on a terminal, unless NO_COLOR is set."""
+"""Colours and themes."""
 
-import os
-from typing import Literal, TextIO
+from typing import Literal
 
 Colour = Literal["green", "red", "cyan", "yellow", "dim", "bold"]
 Theme = Literal["auto", "light", "dark", "none"]
@@ -24,31 +23,19 @@ _CODES: dict[Theme, dict[Colour, str]] = {
 
 _PLAIN = "0"
 _theme: list[Theme] = ["auto"]
-_DIFFERENCE: dict[str, Colour] = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-": "red"}
-"""By how a line of a difference begins; the first that fits counts."""
 
 
 def use_theme(theme: Theme) -> None:
-    """From now on colours are those of this theme."""
+    """Use the colours of this theme from now on."""
     _theme[:] = [theme]
 
 
 def code_of(colour: Colour) -> str:
-    """What a terminal is told for this colour."""
+    """Return the terminal's code for a colour."""
     return _CODES[_theme[0]].get(colour, _PLAIN)
 
 
-def wanted(out: TextIO) -> bool:
-    """Whether colour should be written there."""
-    return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
 def paint(shown: str, colour: Colour | None) -> str:
-    """The text in this colour, if it has one."""
+    """Return the text in this colour, if there is one."""
     code = code_of(colour) if colour and shown else _PLAIN
     return shown if code == _PLAIN else f"\x1b[{code}m{shown}\x1b[0m"
-
-
-def difference_colour(line: str) -> Colour | None:
-    """The usual colour of a line of a difference."""
-    return next((colour for beginning, colour in _DIFFERENCE.items() if line.startswith(beginning)), None)

@@ -5,13 +5,15 @@ from itertools import zip_longest
 from typing import Literal, NamedTuple
 
 from duckflow.domain.patterns import lazy_regex
-from duckflow.ui.output.colours import difference_colour
+from duckflow.ui.output.colours import Colour
 from duckflow.ui.output.escaping import visible
 from duckflow.ui.output.text_width import split_at_width, width_of
 from duckflow.ui.output.writer import Writer
 
 SIDE_BY_SIDE_COLUMNS = 120
 _HUNK = lazy_regex(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_COLOURS: dict[str, Colour] = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-": "red"}
+"""Colours by the beginning of a line; the first match counts."""
 _NUMBER = 5
 _BETWEEN = " │ "
 
@@ -26,7 +28,7 @@ def difference_lines(difference: str, writer: Writer) -> list[str]:
     ):
         return list(_side_by_side(lines, writer))
     return [
-        writer.painted(piece, difference_colour(line))
+        writer.painted(piece, _colour(line))
         for line in lines
         for piece in (split_at_width(line, writer.columns) if writer.formatted else [line])
     ]
@@ -72,12 +74,16 @@ def difference_rows(lines: Iterable[str]) -> Iterator[DifferenceRow]:
             yield DifferenceRow("title", line)
 
 
+def _colour(line: str) -> Colour | None:
+    return next((colour for beginning, colour in _COLOURS.items() if line.startswith(beginning)), None)
+
+
 def _side_by_side(lines: list[str], writer: Writer) -> Iterator[str]:
     columns = writer.columns
     room = (columns - 1 - len(_BETWEEN)) // 2 - _NUMBER
     for row in difference_rows(lines):
         if row.kind in ("title", "hunk"):
-            colour = difference_colour(row.title)
+            colour = _colour(row.title)
             yield from (writer.painted(one, colour) for one in split_at_width(row.title, columns))
             continue
         changed = row.kind == "changed"

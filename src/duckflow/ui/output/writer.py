@@ -1,10 +1,11 @@
 """Where the conversation is written: above the prompt of a terminal, or plainly to standard output."""
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable
 
-from duckflow.ui.output.colours import Colour, paint, wanted
+from duckflow.ui.output.colours import Colour, paint
 from duckflow.ui.output.escaping import harmless
 from duckflow.ui.output.text_width import wrap_hanging
 
@@ -17,8 +18,7 @@ def print_lines(texts: Iterable[str]) -> None:
 
 
 class Writer:
-    """Takes whole lines. `formatted` says that a person reads them on a terminal that can do more than print:
-    there they are broken between words, and perhaps in colour; elsewhere they stay as they are."""
+    """Takes whole lines. For a person at a terminal they are `formatted`: wrapped, and perhaps coloured."""
 
     def __init__(
         self,
@@ -28,36 +28,37 @@ class Writer:
         formatted: bool = False,
     ) -> None:
         self.write = write
-        """Writes lines that are to stay exactly as they are, each made when its turn comes."""
+        """Writes lines as they are, each made when its turn comes."""
         self._size = size
         self.formatted = formatted
-        self.coloured = formatted and wanted(sys.stdout)
+        plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stdout.isatty()
+        self.coloured = formatted and not plain
 
     @property
     def columns(self) -> int:
-        """How wide it is now; through a pipe a guess, for what must be cut."""
+        """Current width; a guess if the output is a pipe."""
         return self._size()[0]
 
     @property
     def rows(self) -> int:
-        """How high it is now."""
+        """Current height."""
         return self._size()[1]
 
     def raw(self, *texts: str) -> None:
-        """Lines that are to stay exactly as they are."""
+        """Write lines as they are."""
         self.write(texts)
 
     def line(self, shown: str, colour: Colour | None = None) -> None:
-        """One paragraph."""
+        """Write a paragraph."""
         self.raw("\n".join(self.drawn(shown, colour)))
 
     def drawn(self, shown: str, colour: Colour | None) -> list[str]:
-        """The rows of a paragraph."""
+        """Return the rows of a paragraph."""
         lines = harmless(shown).split("\n")
         if self.formatted:
             lines = [row for line in lines for row in wrap_hanging(line, self.columns).split("\n")]
         return [self.painted(line, colour) for line in lines]
 
     def painted(self, shown: str, colour: Colour | None) -> str:
-        """The text in this colour, if there are colours here."""
+        """Return the text in this colour, if colours are on."""
         return paint(shown, colour) if self.coloured else shown

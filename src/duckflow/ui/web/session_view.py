@@ -141,9 +141,7 @@ class SessionView:
 
 def rows_of(difference: str) -> list[list[Any]]:
     """All rows of a difference: kind, then a title, or number and line of both sides."""
-    if not difference.strip():
-        return []
-    lines = visible(difference).expandtabs(4).rstrip("\n").split("\n")
+    lines = visible(difference).expandtabs(4).rstrip("\n").split("\n") if difference.strip() else []
     return [
         [row.kind, row.title] if row.title else [row.kind, row.left, row.old, row.right, row.new]
         for row in difference_rows(lines)
