@@ -30,9 +30,8 @@ def file_tracer(file: Path) -> Tracer:
     written = file.open("a", encoding="utf-8")
     file.chmod(0o600)
     atexit.register(written.close)
-    return own_tracer(
-        ConsoleSpanExporter(out=written, formatter=lambda span: f"{span.to_json(indent=None)}\n")
-    )
+    exporter = ConsoleSpanExporter(out=written, formatter=lambda span: f"{span.to_json(indent=None)}\n")
+    return own_tracer(exporter)
 
 
 def own_tracer(exporter: SpanExporter) -> Tracer:

@@ -33,16 +33,15 @@ def render_text(source: str, columns: int, *, coloured: bool) -> str:
 def render_code(source: str, language: str, *, coloured: bool) -> str:
     """Code, coloured by its language, never broken: a terminal wraps it and copies it whole."""
     code = harmless(source).expandtabs(4)
-    if not coloured or not language:
-        return "\n".join(_INDENT + line if line else "" for line in code.split("\n"))
-    from rich.syntax import Syntax  # noqa: PLC0415 - takes time, and only a reply with code needs it
+    if coloured and language:
+        from rich.syntax import Syntax  # noqa: PLC0415 - takes time, and only a reply with code needs it
 
-    console = _console(100_000, coloured=True)
-    with console.capture() as drawn:
-        shown = Syntax(code, language, theme="ansi_dark", background_color="default").highlight(code)
-        console.print(shown, soft_wrap=True, end="")
-    lines = drawn.get().rstrip("\n").split("\n")
-    return "\n".join(_INDENT + line if line else "" for line in lines)
+        console = _console(100_000, coloured=True)
+        with console.capture() as drawn:
+            shown = Syntax(code, language, theme="ansi_dark", background_color="default").highlight(code)
+            console.print(shown, soft_wrap=True, end="")
+        code = drawn.get().rstrip("\n")
+    return "\n".join(_INDENT + line if line else "" for line in code.split("\n"))
 
 
 @cache
@@ -103,7 +102,10 @@ class _Drawing:
                 self._counts.pop()
                 self._gap = not self._counts
             case "list_item_open":
-                self._open_item()
+                count = self._counts[-1]
+                self._sign = "• " if count is None else f"{count}. "
+                self._counts[-1] = None if count is None else count + 1
+                self._before.append(" " * len(self._sign))
             case "blockquote_open":
                 self._before.append("│ ")
             case "list_item_close" | "blockquote_close":
@@ -114,9 +116,8 @@ class _Drawing:
                 text = _styled(shown, "heading") if heading else shown
                 yield from self._placed(_lines_of(text, self._room, coloured=self._coloured))
             case "fence" | "code_block":
-                code = render_code(
-                    token.content.rstrip("\n"), token.info.split(" ")[0], coloured=self._coloured
-                )
+                language = token.info.split(" ")[0]
+                code = render_code(token.content.rstrip("\n"), language, coloured=self._coloured)
                 yield from self._placed(code.split("\n"))
                 self._gap = not self._counts
             case "hr":
@@ -127,14 +128,6 @@ class _Drawing:
                 self._gap = not token.hidden and not self._counts
             case _:
                 pass
-
-    def _open_item(self) -> None:
-        count = self._counts[-1]
-        sign = "• " if count is None else f"{count}. "
-        if count is not None:
-            self._counts[-1] = count + 1
-        self._sign = sign
-        self._before.append(" " * len(sign))
 
     def _placed(self, lines: Sequence[str]) -> Iterator[str]:
         if self._gap:
