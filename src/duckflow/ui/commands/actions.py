@@ -22,7 +22,7 @@ from duckflow.ui.commands.table import (
 )
 from duckflow.ui.output.diff import difference_lines
 from duckflow.ui.output.escaping import on_one_line
-from duckflow.ui.output.text_width import width_of, wrap_beside
+from duckflow.ui.output.text_width import pad_to_width, width_of, wrap_beside
 from duckflow.ui.output.writer import Writer
 from duckflow.ui.screen import Screen
 from duckflow.ui.views.events import effort_line, mode_line
@@ -105,7 +105,7 @@ def show_help(context: CommandContext) -> None:
     rows += [(keys, text(f"keys.{does}_does")) for does, keys in _KEYS.items()]
     wide = max(width_of(name) for name, _ in rows)
     for name, does in rows:
-        before = f"{name}{' ' * (wide - width_of(name))}  "
+        before = f"{pad_to_width(name, wide)}  "
         writer = context.writer
         writer.line(wrap_beside(before, does, writer.columns) if writer.formatted else before + does)
     context.writer.line(text("chat.help"), "dim")

@@ -46,6 +46,11 @@ def end_to_width(text: str, columns: int) -> str:
     return cut_to_width(text[::-1], columns)[::-1]
 
 
+def pad_to_width(text: str, columns: int) -> str:
+    """Return the text with blanks up to this width."""
+    return text + " " * (columns - width_of(text))
+
+
 def wrap(text: str, columns: int) -> str:
     """A text with line breaks; a word that no line can hold runs over."""
     return "\n".join(_wrap_line(line, columns) for line in text.split("\n"))

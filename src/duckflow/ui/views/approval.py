@@ -25,16 +25,8 @@ _MAY = {
     "web.fetch": "approval.may.fetch",
 }
 """Operations that are asked about in words."""
-_FACTS = {
-    "approval.impact.reads": "approval.fact.reads",
-    "approval.impact.in_sandbox": "approval.fact.in_sandbox",
-    "approval.impact.no_sandbox": "approval.fact.no_sandbox",
-    "approval.impact.with_network": "approval.fact.with_network",
-    "approval.impact.undo": "approval.fact.undo",
-    "approval.impact.no_undo": "approval.fact.no_undo",
-    "approval.impact.memory_undo": "approval.fact.memory_undo",
-}
-"""Short forms of impacts for the first line."""
+_FACTS = ("reads", "in_sandbox", "no_sandbox", "with_network", "undo", "no_undo", "memory_undo")
+"""Impacts that have a short form for the first line."""
 _EXPECTED: tuple[Because, ...] = ("mode", "risk")
 """Reasons to ask that the first line already shows."""
 _COLOURS: dict[Risk, Colour] = {"low": "bold", "medium": "yellow", "high": "red", "forbidden": "red"}
@@ -143,9 +135,9 @@ def _facts(approval: Approval, reasons: str) -> Iterator[str]:
         yield text("approval.fact.size", added=added, removed=removed)
     level = text(f"approval.fact.risk_{approval.risk}")
     yield text("approval.fact.risk_because", level=level, reasons=reasons) if reasons else level
-    for line in approval.impact:
-        if line.key in _FACTS:
-            yield text(_FACTS[line.key])
+    for name in (line.key.removeprefix("approval.impact.") for line in approval.impact):
+        if name in _FACTS:
+            yield text(f"approval.fact.{name}")
 
 
 def _size(line: TextLine) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from duckflow.domain.pacing.vitals import VITALS, Vitals, sparkline
 from duckflow.domain.state import AgentState, Request
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import on_one_line
-from duckflow.ui.output.text_width import cut_to_width, width_of
+from duckflow.ui.output.text_width import cut_to_width, pad_to_width, width_of
 from duckflow.ui.views.live.status_bar import vitals_line
 
 _MAX_CHART_COLUMNS = 60
@@ -55,7 +55,7 @@ def _chart(history: tuple[Vitals, ...], columns: int | None) -> Iterator[str]:
     )
     for name, title in titles.items():
         values = [getattr(vitals, name) for vitals in history]
-        yield f"{_GAP}{title}{' ' * (widest - width_of(title))}{_GAP}{sparkline(values, room)}"
+        yield f"{_GAP}{pad_to_width(title, widest)}{_GAP}{sparkline(values, room)}"
 
 
 def _pace(request: Request) -> Iterator[str]:

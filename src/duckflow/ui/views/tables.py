@@ -10,7 +10,7 @@ from duckflow.domain.work.memory import Memory
 from duckflow.domain.work.outcomes import TARGETS, RequestStats
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import on_one_line
-from duckflow.ui.output.text_width import cut_to_width, width_of, wrap_beside
+from duckflow.ui.output.text_width import cut_to_width, pad_to_width, width_of, wrap_beside
 
 _TOKENS: Mapping[str, str] = {
     "input": "input_tokens",
@@ -137,7 +137,7 @@ def context_text(use: PromptUse, columns: int) -> str:
     room = max(min(_BAR, columns - wide - 12), 4)
     most = max((count for _, count in rows), default=1)
     for title, count in rows:
-        lines.append(f"  {title}{' ' * (wide - width_of(title))}  {_bar(count / most, room)} {count:>7,}")
+        lines.append(f"  {pad_to_width(title, wide)}  {_bar(count / most, room)} {count:>7,}")
     left = [text(f"context.left_out.{name}", count=count) for name, count in use.left_out.items() if count]
     if left:
         lines.append(text("context.left", what=", ".join(left)))
