@@ -28,7 +28,7 @@ Payload = dict[str, Any]
 _EDIT = "approval.instead.edit"
 """What the page does not offer: an answer from there is bound to what was shown."""
 _MAX_CHART_POINTS = 500
-RUN = "run-"
+RUN_PREFIX = "run-"
 """What the id of a run of the fleet begins with here."""
 
 
