@@ -60,6 +60,9 @@ def test_M7_a_second_terminal_reads_along_answers_and_sees_what_was_answered_els
             wait_until(lambda: not (folder / "a.txt").exists())
             second.type("/model\r")
             second.wait_for("That can't be done")
+            second.type("!touch never\r")
+            second.wait_until(lambda: second.text.count("That can't be done") == 2)
+            assert not (folder / "never").exists(), "a guest runs no shell commands"
             first.type("/quit\r")
             second.wait_for("no longer open")
             assert second.process.wait(120) == 0

@@ -1,4 +1,4 @@
-"""M2: the commands as data, with help in both languages, and what they suggest."""
+"""M2, J7, L2: the commands as data, with help in both languages, what they do, and what they suggest."""
 
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -8,12 +8,14 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
-from duckflow.domain.commands import SetEffort
+from duckflow.domain.commands import ForgetMemories, RateRequest, SessionResult, SetEffort
+from duckflow.domain.events import MemoryKept
 from duckflow.domain.extensions import Extensions, ServerReport
 from duckflow.domain.session_client import EarlierSession
 from duckflow.domain.state import AgentState, Request
-from duckflow.i18n.catalogue import entries
-from duckflow.ui.commands.actions import ACTIONS, CommandContext, show_difference
+from duckflow.domain.work.memory import Memory
+from duckflow.i18n.catalogue import entries, set_language
+from duckflow.ui.commands.actions import ACTIONS, CommandContext, dispatch_in_turn, show_difference
 from duckflow.ui.commands.completion import Suggestions
 from duckflow.ui.commands.table import (
     COMMANDS,
@@ -23,6 +25,7 @@ from duckflow.ui.commands.table import (
     read_command,
 )
 from duckflow.ui.screen import Screen
+from duckflow.ui.views.events import Describer
 from fakes.keyboard import FakeWriter
 from fakes.rows import every_row
 
@@ -147,3 +150,73 @@ def test_K6_the_effort_is_chosen_or_shown_by_a_command(typed: str, told: list[st
     ACTIONS[command.name](context, typed)
     assert [one.effort for one in sent] == told
     assert writer.text == shown
+
+
+async def run(name: str, argument: str, **client: Any) -> str:
+    """What a command says, with a client that has this."""
+    context: Any = CommandContext(SimpleNamespace(**client), FakeWriter(), None, lambda _: None)
+    await dispatch_in_turn(context, TypedCommand(name, argument))
+    return context.writer.text
+
+
+async def rate(argument: str, *, there: bool = True) -> tuple[list[int], str]:
+    given: list[int] = []
+
+    async def keep(command: RateRequest) -> SessionResult:
+        given.append(command.rating)
+        return SessionResult(objection="" if there else "stats.rate_nothing")
+
+    said = await run("rate", argument, send=keep)
+    return given, said
+
+
+async def test_J7_a_rating_is_a_number_from_1_to_10_and_anything_else_is_explained():
+    for argument in ("1", "10", "８"):
+        assert await rate(argument) == ([int(argument)], f"Thank you: {int(argument)} out of 10.")
+    for argument in ("", "0", "11", "-1", "good", "8.5", "²"):
+        given, said = await rate(argument)
+        assert (given, "/rate 8" in said) == ([], True), argument
+    assert (await rate("8", there=False))[1] == "There is no request to rate yet."
+
+
+WHEN = datetime(2026, 3, 4, 12, tzinfo=UTC)
+KEPT = [
+    Memory(id=12, kind="worked", text="make check", workspace="/w", kept=WHEN),
+    Memory(id=7, kind="preference", text="Use tabs", workspace="", kept=WHEN),
+]
+
+
+async def remember(argument: str, kept: list[Memory]) -> tuple[list[int], str]:
+    gone: list[int] = []
+
+    async def forget(command: ForgetMemories) -> SessionResult:
+        gone.extend(command.numbers)
+        return SessionResult(forgotten=len(command.numbers))
+
+    state = SimpleNamespace(workspace="/w")
+    said = await run("memory", argument, memories=lambda: kept, send=forget, state=state)
+    return gone, said
+
+
+async def test_L2_memories_are_listed_a_line_each_and_deleted_by_number():
+    shown = "12  2026-03-04  worked: make check\n 7  2026-03-04  preference [everywhere]: Use tabs"
+    assert await remember("", KEPT) == ([], shown)
+    set_language("ja")
+    assert await remember("", KEPT) == (
+        [],
+        "12  2026-03-04  成功: make check\n 7  2026-03-04  好み [どこでも]: Use tabs",
+    )
+    set_language("en")
+    assert (await remember("", []))[1] == "Nothing is remembered yet."
+    assert await remember("delete 7 12", KEPT) == ([7, 12], "Deleted from memory: 2")
+    for argument in ("delete", "delete x", "delete 7 x", "erase 7", "delete -1"):
+        gone, said = await remember(argument, KEPT)
+        assert (gone, "/memory delete" in said) == ([], True), argument
+
+
+def test_L2_a_lesson_is_announced_and_a_preference_the_user_was_asked_about_is_not():
+    learned = MemoryKept(kind="worked", text="a\nb", workspace="/w")
+    told = Describer()(learned)
+    assert told is not None
+    assert told.text == "🦆 Remembered for later in this folder: a b"
+    assert Describer()(learned.model_copy(update={"kind": "preference"})) is None
