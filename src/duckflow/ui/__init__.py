@@ -1,1 +1,1 @@
-"""What a person sees: view models and the places they are drawn. Knows events, state and catalogues only."""
+"""User interfaces: terminal, headless output and web page. They know events, state and catalogues only."""

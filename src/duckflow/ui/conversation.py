@@ -47,7 +47,7 @@ _DOUBLE_PRESS_S = 2.0
 
 
 class Conversation(Listener):
-    """One terminal window on a session."""
+    """A terminal window on a session."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Conversation(Listener):
         self._busy = False
         self._began = 0.0
         self._own: str | None = None
-        """The line of this window that is being carried out; empty for an answer."""
+        """Line of this window that is being carried out; empty for an answer."""
         self._left_open = ""
         self._pressed = -_DOUBLE_PRESS_S
         frontend.keyboard.listener = self
@@ -163,7 +163,7 @@ class Conversation(Listener):
         try:
             await asyncio.wait({line, called}, return_when=asyncio.FIRST_COMPLETED)
             if self._guest and line.done() and line.exception():
-                await called  # the input has ended, but a guest goes on watching
+                await called  # the input has ended, but a guest can still watch
                 return None
             return line.result() if line.done() else None
         finally:

@@ -1,6 +1,6 @@
-"""The two frontends of the conversation: the prompt of a terminal, and plain lines without one.
+"""The two frontends of the conversation: a line editor on a terminal, or plain lines.
 
-Imports nothing slow but the line editor, so that the prompt is there before the engine is loaded.
+Imports nothing slow except the line editor, so that the prompt appears before the engine is loaded.
 """
 
 import asyncio
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 Notices = Literal["off", "bell", "desktop"]
 QUIET_S = 0.6
-"""A question takes the keyboard only when nobody has typed for so long: what is typed ahead is no answer."""
+"""A question takes the keyboard after this pause in typing, so that earlier keys are no answer."""
 
 
 @dataclass
 class Frontend:
-    """Where a person types and reads."""
+    """The keyboard and the writer of one conversation."""
 
     keyboard: Keyboard
     writer: Writer

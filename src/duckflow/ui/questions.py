@@ -1,8 +1,8 @@
-"""Questions in the flow: an approval with everything a yes would cover, a consultation with its ways on.
+"""Questions in the conversation: approvals with everything a yes would cover, and consultations.
 
-Nothing counts as a yes but a yes: no answer, the end of input and keys typed before are a no, and anything
-unclear is asked again. What does not fit on the screen is shown page by page, and a yes counts only once
-all of it was shown. A slash command does what it does, and the question stays.
+Only a yes counts as a yes: no answer, the end of input and keys typed earlier are a no, and anything
+unclear is asked again. Long questions are shown page by page, and a yes counts only after
+the last page. Slash commands work, and the question stays open.
 """
 
 import unicodedata
@@ -33,12 +33,12 @@ _EDIT = frozenset({"e", "edit", "編集", "4"})
 _ALL = frozenset({"all", "全部", "すべて"})
 _MORE = frozenset({"?", "詳細", "詳しく"})
 _AROUND = 6
-"""Rows of a page that stay free: for the question, the bar, and a line or two of what was before."""
+"""Rows of a page that stay free for the question, the bar, and a line or two of context."""
 _SHORTEST = 10
 
 
 class Questions:
-    """Asks the user and reads the answers. `rows` of the context's writer is how high a page is."""
+    """Asks the user and reads the answers. A page is as high as the writer."""
 
     def __init__(self, context: CommandContext, keyboard: Keyboard, editor: TextEditor) -> None:
         self._context = context
@@ -47,9 +47,9 @@ class Questions:
         self._editor = editor
 
     async def approve(self, approval: Approval, proposed: str | None = None) -> AnswerApproval | None:
-        """The user's answer; None if there was none, which is a no.
+        """Return the user's answer; None for no answer, which is a no.
 
-        `proposed` is the whole text that would be written or run, if the user may change it.
+        `proposed` is the complete text to be written or run, if the user may change it.
         """
         view = approval_view(approval)
         shown = approval.difference.strip()
@@ -81,7 +81,7 @@ class Questions:
                     self._writer.line(text("approval.unclear"), "yellow")
 
     async def consult(self, consultation: Consultation) -> ChooseWay | None:
-        """The way the user chooses; None if they had enough."""
+        """Return the user's choice; None for no answer."""
         self._writer.line(f"\n{consultation_text(consultation)}")
         while True:
             said = await self._ask(text("consultation.question"))
@@ -93,7 +93,7 @@ class Questions:
             self._writer.line(text("consultation.unclear", count=len(consultation.choices)), "yellow")
 
     async def _ask(self, question: str) -> str | None:
-        """The next line that is no command; commands are run, and the question stays."""
+        """Return the next line that is no command, and run the commands before it."""
         while True:
             said = await self._keyboard.answer(question)
             typed = read_command(said.strip()) if said else None
@@ -103,7 +103,7 @@ class Questions:
             await dispatch_in_turn(self._context, typed)
 
     def _counts(self, answer: AnswerApproval, view: ApprovalView, unseen: int) -> bool:
-        """Whether the answer can be given here and now; if not, the user is told why."""
+        """Return True if the answer is allowed; otherwise tell the user why not."""
         if (answer.always and not view.always) or (answer.edited is not None and not view.editable):
             self._writer.line(text("approval.not_offered"), "yellow")
             return False
@@ -113,11 +113,11 @@ class Questions:
         return True
 
     def _rows(self, lines: Iterable[ColouredLine]) -> list[str]:
-        """The lines as rows of the screen."""
+        """Return the lines as rows of the screen."""
         return [row for line, colour in lines for row in self._writer.drawn(line, colour)]
 
     def _page(self, rows: list[str]) -> list[str]:
-        """Write as much as the screen holds; the rest."""
+        """Write one page and return the rest."""
         height = max(self._writer.rows - _AROUND, _SHORTEST) if self._writer.formatted else len(rows)
         if rows:
             self._writer.raw(*rows[:height])
@@ -134,7 +134,7 @@ def _approval_keys(view: ApprovalView, proposed: str | None, unseen: int) -> str
 
 
 class RelayPrompt:
-    """The relay in the conversation: a prompt is shown to be copied, and the answer is pasted."""
+    """The relay in the conversation: the user copies the prompt and pastes the answer."""
 
     def __init__(self, keyboard: Keyboard, writer: Writer) -> None:
         self._keyboard = keyboard

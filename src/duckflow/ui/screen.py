@@ -1,4 +1,4 @@
-"""What happens, written down as it happens: replies block by block, the rest in lines."""
+"""The screen: writes replies block by block, and everything else in lines."""
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -26,7 +26,7 @@ from duckflow.ui.views.live.activity import Activity
 _COLOURS: Mapping[Tone, Colour] = {"good": "green", "bad": "red", "warning": "yellow", "quiet": "dim"}
 _OPTIONAL: Collection[EventKind] = ("message", "question", "undo")
 FOREIGN: Collection[EventKind] = ("message", "undo")
-"""Kinds that are only written for commands of other windows."""
+"""Kinds that are shown only if another window caused them."""
 _MAX_PAUSE_S = 1.5
 
 
@@ -45,7 +45,7 @@ class Screen:
         self.activity = Activity(self._replies, clock)
 
     def __call__(self, what: SessionUpdate) -> None:
-        """Show one thing."""
+        """Show an update."""
         match what:
             case StatusChanged():
                 self.activity.busy = what.busy
@@ -67,7 +67,7 @@ class Screen:
                 self._end_reply()
             case Waiting():
                 self.activity.wait(what)
-                if what.wait_s is not None or not self._shown:  # else it would tear the reply apart
+                if what.wait_s is not None or not self._shown:  # otherwise it would interrupt the reply
                     self._line(waiting_line(what), "dim")
             case StoredEvent(event=event):
                 if isinstance(event, RequestFinished):
@@ -78,14 +78,14 @@ class Screen:
                     self._event(described)
 
     def expand(self) -> None:
-        """Show the last result, or the last thinking, whole."""
+        """Show the last result or thinking in full."""
         if self._last is None:
             self._line(text("chat.nothing_to_expand"), "dim")
         else:
             self._writer.raw(visible(self._last))
 
     def said(self, message: str) -> None:
-        """Write what the user said, before what comes of it."""
+        """Show the user's line."""
         if not self._writer.formatted:
             return
         prompt = text("chat.prompt")
@@ -93,7 +93,7 @@ class Screen:
         self._writer.raw(f"\n{self._writer.painted(prompt + lines, 'bold')}")
 
     def _fold_thinking(self) -> None:
-        """Say in one line that the model thought, and for how long."""
+        """Show in one line that the model has thought, and for how long."""
         thinking = self.activity.end_thinking()
         if thinking is None:
             return
@@ -122,7 +122,7 @@ class Screen:
             self._writer.raw(*(self._writer.painted(f"  {line}", "dim") for line in (*more, *tail)))
 
     def _reply(self, reply: str) -> None:
-        """The rest of a reply that was partly shown already, or all of it."""
+        """Write the part of a reply that was not streamed."""
         shown = "".join(self._shown)
         if not reply.startswith(shown):
             self._end_reply()

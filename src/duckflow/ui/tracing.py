@@ -1,6 +1,6 @@
-"""Traces: what happens in a session as OpenTelemetry spans, without what was said or what is in files.
+"""Traces: events of a session as OpenTelemetry spans, without messages and file contents.
 
-A request is a span; model calls, actions and checks are spans in it. Imported only if tracing is on.
+A request is a span; model calls, actions and checks are its child spans. Imported only if tracing is on.
 """
 
 import atexit
@@ -24,7 +24,7 @@ _SUCCEEDED = ("done", "accepted", "deferred", "pending_user", "awaiting_approval
 
 @cache
 def file_tracer(file: Path) -> Tracer:
-    """A tracer of the program around us if that has one, else one that writes a JSON object a line."""
+    """Return the tracer of the surrounding program, or else one that writes JSON lines to a file."""
     if isinstance(trace.get_tracer_provider(), TracerProvider):
         return trace.get_tracer("duckflow")
     written = file.open("a", encoding="utf-8")
@@ -35,14 +35,14 @@ def file_tracer(file: Path) -> Tracer:
 
 
 def own_tracer(exporter: SpanExporter) -> Tracer:
-    """A tracer whose spans go to this exporter as they end."""
+    """Return a tracer that sends each span to this exporter when it ends."""
     provider = TracerProvider(resource=Resource.create({"service.name": "duckflow"}))
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     return provider.get_tracer("duckflow")
 
 
 class SpanWriter:
-    """Makes spans of a session's events. A model call begins where the event before it was."""
+    """Turns events into spans. A model call begins at the time of the event before it."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
@@ -52,7 +52,7 @@ class SpanWriter:
         self._before: datetime | None = None
 
     def __call__(self, what: events.StoredEvent | LiveUpdate) -> None:
-        """Take an event; live updates are not traced."""
+        """Trace an event; ignore live updates."""
         if isinstance(what, events.StoredEvent):
             self._take(what.event, what.at)
             self._before = what.at
@@ -91,7 +91,7 @@ class SpanWriter:
         self._end(self._open(name, attributes, self._before or at), {}, at, failed=failed)
 
     def _end_action(self, event: events.ActionFinished, at: datetime) -> None:
-        span = self._actions.pop(event.action_id, None)  # none if the user refused the action
+        span = self._actions.pop(event.action_id, None)  # None if the user refused the action
         ended: Attributes = {"duckflow.outcome": event.outcome, "duckflow.files_changed": len(event.changed)}
         code = {} if event.exit_code is None else {"process.exit.code": event.exit_code}
         self._end(span, {**ended, **code}, at, failed=event.outcome != "ok")

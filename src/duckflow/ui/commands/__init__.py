@@ -1,1 +1,1 @@
-"""The slash commands: a table, what each does, how one is found and completed."""
+"""Slash commands: their table, their actions and their completion."""

@@ -1,4 +1,4 @@
-"""What each command does, and running a command: the one that was typed, or the only one that begins so."""
+"""Actions of the slash commands, and the functions that run them."""
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
@@ -40,7 +40,7 @@ _PARTS: Mapping[str, commands.RewindPart] = {"": "both", "files": "files", "conv
 
 
 class CommandContext(NamedTuple):
-    """What commands work with."""
+    """Everything a command needs."""
 
     client: SessionClient
     writer: Writer
@@ -97,7 +97,7 @@ def show(context: CommandContext, lines: Iterable[str]) -> None:
 
 
 def show_help(context: CommandContext) -> None:
-    """All commands and keys."""
+    """List all commands and keys."""
     rows = [
         (on_one_line(f"/{name} {takes}".rstrip()), cut(on_one_line(does), MAX_HELP_CHARS))
         for name, takes, does in listed_commands(context.client)
@@ -146,13 +146,13 @@ def cancel_tasks(context: CommandContext) -> Awaitable[object] | None:
 
 
 def _cancel_waits(context: CommandContext) -> bool:
-    """True for a guest, or if only commands run in the background: the user is asked about their effects."""
+    """True for a guest, or if only commands run in the background, whose effects the user must decide on."""
     state = context.client.state
     return context.guest or (bool(state.background_commands) and not state.background_runs)
 
 
 async def show_difference(context: CommandContext, argument: str) -> None:
-    """What changed."""
+    """Show changes since the last request, or since the session began."""
     if argument not in ("", "session"):
         context.writer.line(text("diff.wanted", wanted=on_one_line(argument)), "yellow")
     elif (difference := await context.client.diff(session=argument == "session")).strip():
@@ -162,14 +162,14 @@ async def show_difference(context: CommandContext, argument: str) -> None:
 
 
 async def undo(context: CommandContext, argument: str) -> None:
-    """Take changes back."""
+    """Undo changes."""
     done = await carry_out(context, commands.UndoWork(wanted=argument[:_MAX_UNDO_CHARS]))
     if done.report is not None:
         context.writer.line(undo_text(done.report))
 
 
 async def rewind(context: CommandContext, argument: str) -> None:
-    """Go back to before a message, or list the messages."""
+    """Return to the point before a message, or list the messages."""
     number, *parts = argument.split()[:2] or [""]
     part = parts[0] if parts else ""
     if not number:
@@ -186,7 +186,7 @@ async def rewind(context: CommandContext, argument: str) -> None:
 
 
 async def fork(context: CommandContext, argument: str) -> None:
-    """Go on in a new session that begins as this one is, or was before a message."""
+    """Continue in a copy of this session, or of its beginning up to a message."""
     if argument and not argument.isdecimal():
         context.writer.line(text("rewind.usage"), "yellow")
         return
@@ -228,12 +228,12 @@ def set_effort(context: CommandContext, argument: str) -> None:
 
 
 async def show_context(context: CommandContext) -> None:
-    """What is in the prompt, and what it takes of the model's window."""
+    """Show the parts of the prompt and their share of the model's window."""
     context.writer.raw(context_text(await context.client.context(), context.writer.columns))
 
 
 async def rate(context: CommandContext, argument: str) -> None:
-    """How the user liked the last request."""
+    """Record the user's rating of the last request."""
     if argument.isdecimal() and 1 <= int(argument) <= _MOST_RATING:
         rated = await context.client.send(commands.RateRequest(rating=int(argument)))
         context.writer.line(text(rated.objection or "stats.rated", rating=int(argument)))
@@ -242,7 +242,7 @@ async def rate(context: CommandContext, argument: str) -> None:
 
 
 async def show_memory(context: CommandContext, argument: str) -> None:
-    """What is remembered, or less of it."""
+    """List the memories, or delete some."""
     word, *wanted = argument.split() or [""]
     if word == "delete" and wanted and all(one.isdecimal() for one in wanted):
         numbers = tuple(int(one) for one in wanted)
@@ -255,7 +255,7 @@ async def show_memory(context: CommandContext, argument: str) -> None:
 
 
 def show_history(context: CommandContext) -> None:
-    """The requests of this session, and earlier sessions of this folder."""
+    """List the requests of this session and the earlier sessions of this folder."""
     state = context.client.state
     asked = [*state.summaries, *([cut(on_one_line(state.request.text), _TITLE)] if state.request else [])]
     show(context, [f"  {line}" for line in asked])
@@ -264,7 +264,7 @@ def show_history(context: CommandContext) -> None:
 
 
 def list_sessions(context: CommandContext) -> bool:
-    """Earlier sessions, one a line; False if there are none."""
+    """List earlier sessions, one per line; return False if there are none."""
     here = context.client.state.session_id
     others = [one for one in context.client.sessions() if one.session_id != here and one.title]
     for one in others:
@@ -274,7 +274,7 @@ def list_sessions(context: CommandContext) -> bool:
 
 
 def resume(context: CommandContext, argument: str) -> None:
-    """Leave for an earlier session, or list them."""
+    """Continue an earlier session, or list them."""
     found = [one for one in context.client.sessions() if one.session_id.startswith(argument)]
     if argument and len(found) == 1:
         context.leave(found[0].session_id)

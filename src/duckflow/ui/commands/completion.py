@@ -1,4 +1,4 @@
-"""Suggestions while typing: commands and what they take, and files after an @."""
+"""Suggestions while typing: commands, their arguments, and files after an @."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -54,7 +54,7 @@ class Suggestions(Completer):
                 yield Completion(f"/{listed}", -len(typed) - 1, display=shown, display_meta=meta)
 
     def _choices(self, command: str) -> list[tuple[str, str]]:
-        """What a command takes, with what each means."""
+        """Arguments of a command, each with its meaning."""
         match command:
             case "mode":
                 return [(mode, text(f"status.means.{mode}")) for mode in MODES]
@@ -72,7 +72,7 @@ class Suggestions(Completer):
 
 
 def _matching(wanted: str, paths: Sequence[str]) -> list[str]:
-    """Paths whose name or path begins so, then those that hold it, then those with its letters in order."""
+    """Paths that begin with `wanted`, then those that contain it, then those with its letters in order."""
     low = wanted.casefold()
     ranked: tuple[list[str], ...] = ([], [], [])
     for path in sorted(paths):

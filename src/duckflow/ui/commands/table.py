@@ -1,4 +1,4 @@
-"""The commands of the conversation as data: their names, what they take, and when they may run."""
+"""The slash commands as data: names, arguments, and when they may run."""
 
 import difflib
 import re
@@ -15,13 +15,13 @@ from duckflow.i18n.catalogue import text
 
 
 class Command(NamedTuple):
-    """One command. Those with `now` run while work goes on, the others wait their turn."""
+    """A command. With `now` it runs during work; otherwise it waits its turn."""
 
     name: str
     aliases: tuple[str, ...] = ()
     """Other names, Japanese ones first."""
     takes: str = ""
-    """What may follow, as the help shows it."""
+    """Arguments, as the help shows them."""
     now: bool = True
 
 
@@ -57,7 +57,7 @@ COMMANDS: Mapping[str, Command] = {
         Command("quit", ("終了", "exit", "q")),
     )
 }
-"""In the order of the help. `commands.NAME` in the catalogues says what each does."""
+"""Commands in the order of the help. `commands.NAME` in the catalogues describes each."""
 
 IN_SECOND_WINDOW = frozenset(
     "status goal plan tasks cancel undo rewind mode effort cost expand quit".split()  # noqa: SIM905
@@ -67,22 +67,22 @@ MAX_HELP_CHARS = 72
 _ALIASES = {alias: command.name for command in COMMANDS.values() for alias in command.aliases}
 _REDO = ("redo", "やり直し", "やり直す")
 _CLOSE_MATCH = 0.75
-"""Likeness to a command that a word needs if other words follow, since it may begin a message."""
+"""Similarity to a command required of a word that other words follow, since it may begin a message."""
 SLASHES = ("/", "／")
-"""What a command begins with: the plain slash, and the one of Japanese input."""
+"""First characters of a command: the plain slash, and the slash of Japanese input."""
 
 _PROMPT = lazy_regex(r"[/／]mcp\.([a-z0-9_-]+\.\S+)(\s.*)?$", re.DOTALL)
 
 
 class TypedCommand(NamedTuple):
-    """A command as it was typed."""
+    """A typed command."""
 
     name: str
     argument: str = ""
 
 
 def read_command(line: str) -> TypedCommand | None:
-    """The command a line is, known or not; None for a message, a path, a server's prompt."""
+    """Read a line as a command, known or not; None for a message, a path, or a prompt of a server."""
     if not line.startswith(SLASHES) or "\n" in line or read_prompt(line) is not None:
         return None
     word, *rest = re.split(r"\s+", unicodedata.normalize("NFKC", line[1:]).strip(), maxsplit=1)
@@ -96,7 +96,7 @@ def read_command(line: str) -> TypedCommand | None:
 
 
 def find_custom(line: str, commands: Iterable[CustomCommand]) -> str | None:
-    """The message that a line stands for, if it is a command of the user's own; ours come first."""
+    """Return the message of a user's own command; None for all other lines, and for our commands."""
     if not line.startswith(SLASHES):
         return None
     word, *rest = re.split(r"\s+", line[1:].strip(), maxsplit=1)
@@ -108,13 +108,13 @@ def find_custom(line: str, commands: Iterable[CustomCommand]) -> str | None:
 
 
 def read_prompt(line: str) -> TypedCommand | None:
-    """A prompt of an MCP server, `/mcp.server.name` and what follows; None if the line is none."""
+    """Read a line as a prompt of an MCP server, `/mcp.server.name ARGUMENT`; None for all other lines."""
     found = _PROMPT.match(line)
     return TypedCommand(found[1], (found[2] or "").strip()) if found else None
 
 
 def listed_commands(client: SessionClient) -> list[tuple[str, str, str]]:
-    """Name, arguments and description of each command: ours, the user's own, and prompts of MCP servers."""
+    """List name, arguments and description of our commands, the user's own, and MCP prompts."""
     ours = [(one.name, one.takes, text(f"commands.{one.name}")) for one in COMMANDS.values()]
     own = [(one.name, one.takes, one.description) for one in client.extensions.commands]
     prompts = [
@@ -126,7 +126,7 @@ def listed_commands(client: SessionClient) -> list[tuple[str, str, str]]:
 
 
 def find_command(name: str) -> Command | None:
-    """The command of this name, or the only one that begins so."""
+    """Find a command by its name, an alias, or an unambiguous beginning."""
     if name in _ALIASES:
         return COMMANDS[_ALIASES[name]]
     begun = [command for command in COMMANDS.values() if name and command.name.startswith(name)]
@@ -134,6 +134,6 @@ def find_command(name: str) -> Command | None:
 
 
 def nearest_command(name: str, alike: float = 0.5) -> str | None:
-    """The name that was probably meant."""
+    """Return the most similar command name."""
     near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=alike)
     return near[0] if near else None

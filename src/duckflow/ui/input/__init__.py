@@ -1,1 +1,1 @@
-"""Where a person types: prompt, keys, editor, and what is drawn around the line."""
+"""Input: the prompt with its keys and layout, and the editor."""

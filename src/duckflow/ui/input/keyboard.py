@@ -1,4 +1,4 @@
-"""Where a person types: the prompt of a terminal, or plain lines if there is no such terminal."""
+"""Keyboards: their inbox, their listener, and the plain keyboard for input without a line editor."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ class Listener:
         self._left = left
 
     def view(self, columns: int) -> PromptView:
-        """What is drawn around the prompt now."""
+        """Return what to draw around the prompt."""
         del columns
         return PromptView()
 
@@ -49,7 +49,7 @@ class Listener:
 
 
 class MessageQueue:
-    """Messages that were typed and wait their turn: first come, first served."""
+    """Queue of typed messages."""
 
     def __init__(self) -> None:
         self._messages: list[str] = []
@@ -57,17 +57,17 @@ class MessageQueue:
         self._closed = False
 
     def put(self, message: str) -> None:
-        """Add one."""
+        """Add a message."""
         self._messages.append(message)
         self._arrived.set()
 
     def close(self) -> None:
-        """There will be no more."""
+        """Accept no more messages."""
         self._closed = True
         self._arrived.set()
 
     async def get(self) -> str:
-        """The oldest, when there is one; EOFError if none will come."""
+        """Wait for the oldest message and remove it; EOFError if the queue is closed and empty."""
         while not self._messages:
             if self._closed:
                 raise EOFError
@@ -76,7 +76,7 @@ class MessageQueue:
         return self._messages.pop(0)
 
     def take_all(self) -> tuple[str, ...]:
-        """All of them, oldest first; none is left."""
+        """Remove and return all messages, oldest first."""
         taken, self._messages = tuple(self._messages), []
         return taken
 
@@ -85,29 +85,29 @@ class MessageQueue:
 
 
 class Keyboard:
-    """Puts what is typed into its inbox, or lets the listener act on it at once."""
+    """Puts typed lines into its inbox, or lets the listener act on them at once."""
 
     def __init__(self) -> None:
         self.left = asyncio.Event()
-        """Set when the user leaves, or the terminal is gone."""
+        """Set when the user leaves or the terminal closes."""
         self.listener = Listener(self.left)
         self.inbox = MessageQueue()
 
     async def answer(self, question: str, prefilled: str = "") -> str | None:
-        """The answer to a question just shown; keys pressed before it do not count. None for no answer."""
+        """Return the answer to the question just shown; None for no answer. Earlier keys do not count."""
         raise NotImplementedError
 
     async def stop(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         raise NotImplementedError
 
     def swap_line(self, typed: str) -> str:
-        """Put this on the line, if there is one, and give back what was being typed there."""
+        """Replace the text on the line and return the old text."""
         del typed
         return ""
 
     def refresh(self) -> None:
-        """Draw what is around the line again, if anything is."""
+        """Redraw the lines around the prompt."""
 
 
 class PlainKeyboard(Keyboard):
@@ -120,7 +120,7 @@ class PlainKeyboard(Keyboard):
         self._asked: asyncio.Future[None] | None = None
 
     def start(self) -> None:
-        """Begin to read."""
+        """Start reading."""
         descriptor = sys.stdin.fileno()
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
             self._take(sys.stdin.buffer.read())
@@ -128,22 +128,22 @@ class PlainKeyboard(Keyboard):
             return
         try:
             asyncio.get_running_loop().add_reader(descriptor, self._read)
-        except PermissionError:  # a device that can't be waited for, such as /dev/null
+        except PermissionError:  # a device without notifications, such as /dev/null
             self._end()
 
     async def stop(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
 
     def interrupt(self) -> None:
-        """Ctrl-C: an open question gets no answer, else the listener is told."""
+        """Ctrl-C: end an open question without an answer, or else interrupt the listener."""
         if self._asked is not None and not self._asked.done():
             self._asked.set_result(None)
         else:
             self.listener.interrupt()
 
     async def answer(self, question: str, prefilled: str = "") -> str | None:
-        """The next line; on a terminal, one that is typed from now on."""
+        """Return the next line; on a terminal, only a line typed from now on."""
         del prefilled
         earlier = self.inbox.take_all() if self._terminal else ()
         sys.stdout.write(question)
@@ -182,6 +182,6 @@ class PlainKeyboard(Keyboard):
         self.inbox.close()
 
     def _receive(self, line: str) -> None:
-        """Commands typed at a terminal act at once; lines of a pipe, and answers, keep their order."""
+        """Run commands from a terminal at once; keep lines from a pipe, and answers, in order."""
         if self._asked is not None or not (self._terminal and self.listener.handle_line(line)):
             self.inbox.put(line)

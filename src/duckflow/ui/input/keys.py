@@ -1,4 +1,4 @@
-"""What each key does in the line that is being typed."""
+"""Key bindings of the line editor."""
 
 from collections.abc import Callable
 
@@ -11,13 +11,13 @@ from duckflow.ui.input.keyboard import Listener
 
 
 def bindings(listener: Callable[[], Listener], end_question: Callable[[], bool]) -> KeyBindings:
-    """The keys of the conversation, on top of the usual ones of a line editor.
+    """Return the key bindings of the conversation.
 
-    `end_question` ends the open question without an answer; False if there is none.
+    `end_question` ends the open question without an answer; it returns False if no question is open.
     """
     keys = KeyBindings()
     typing = ~is_searching
-    # With vi keys, Esc leaves the insert mode first; the next one stops the work.
+    # With vi keys, the first Esc leaves the insert mode; the next one stops the work.
     inserting = vi_mode & ~vi_navigation_mode
     menu_open = Condition(lambda: get_app().current_buffer.complete_state is not None)
 
@@ -67,7 +67,7 @@ def bindings(listener: Callable[[], Listener], end_question: Callable[[], bool])
 
 
 def _enter(buffer: Buffer) -> None:
-    """Send the line; a backslash before the cursor makes it a line break, a chosen file is taken first."""
+    """Send the line, or accept a chosen file; after a backslash, insert a line break."""
     if buffer.document.text_before_cursor.endswith("\\"):
         buffer.delete_before_cursor()
         buffer.insert_text("\n")

@@ -1,4 +1,4 @@
-"""How the prompt is laid out: lines above it, the line itself, suggestions, and the bar at the bottom."""
+"""Layout of the prompt: activity, input line, suggestions, and the bar at the bottom."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +26,7 @@ _MENU_ROWS = 8
 def make_layout(
     message: Buffer, answer: Buffer, question: Callable[[], str | None], view: Callable[[], PromptView]
 ) -> Layout:
-    """The layout; the keyboard belongs to the message, or to the answer while a question is open."""
+    """Return the layout, in which the answer replaces the message while a question is open."""
     asking = Condition(lambda: question() is not None)
     search = SearchToolbar(
         ignore_case=True,
@@ -68,7 +68,7 @@ def _lines(shown: Callable[[], tuple[Line, ...]]) -> Window:
 def _typed(
     buffer: Buffer, prompt: Callable[[], str], style: str, search: SearchToolbar | None = None
 ) -> Window:
-    """The line that is being typed: as high as it needs, up to half of the screen."""
+    """Return a window for a line being typed, up to half of the screen high."""
 
     def prefix(line: int, wrapped: int) -> StyleAndTextTuples:
         if line or wrapped:
@@ -91,7 +91,7 @@ def _typed(
 
 
 class ReflowingApplication(Application[None]):
-    """An application that goes up over all of its rows before it draws itself again."""
+    """An application that erases all of its rows after the terminal was resized."""
 
     def _on_resize(self) -> None:
         drawn = self.renderer.last_rendered_screen
@@ -101,7 +101,7 @@ class ReflowingApplication(Application[None]):
 
 
 def _rows_added(app: Application[Any], drawn: Screen) -> int:
-    """How many more rows there are now between the first one drawn and the cursor."""
+    """Count the rows that rewrapping has added above the cursor."""
     columns = app.output.get_size().columns
     cursor = drawn.get_cursor_position(app.layout.current_window)
     above = 0
@@ -112,7 +112,7 @@ def _rows_added(app: Application[Any], drawn: Screen) -> int:
 
 
 class AgreedWidths(Processor):
-    """Draws characters on whose width terminals disagree in a form on which they agree.
+    """Draws characters whose width differs between terminals in a form that is the same in all of them.
 
     A family of emoji takes two columns in one terminal and six in another, and the cursor would be wrong in
     one of them. Joined emoji are drawn side by side, without skin tones and colour marks; the text stays.

@@ -1,7 +1,7 @@
-"""The prompt: a line editor that is always there, with output above it and a bar below it.
+"""The prompt: a permanent line editor, with output above it and a bar below it.
 
-It runs as long as the conversation does, so a key pressed at any moment reaches it and none is lost.
-It knows nothing of the engine, and is on the screen before the engine is loaded.
+It runs as long as the conversation, so no key is lost.
+It does not depend on the engine, and appears before the engine is loaded.
 """
 
 import asyncio
@@ -24,12 +24,12 @@ from duckflow.ui.input.prompt_view import STYLES, styles_of
 from duckflow.ui.output.scrollback import Scrollback, open_output
 
 _GRACE_S = 0.05
-"""Time for keys that are on their way."""
+"""Time for keys that were pressed but have not arrived."""
 _MAX_HISTORY_CHARS = 20_000
 
 
 class _Lines(FileHistory):
-    """What was typed earlier, across sessions. A book that was pasted is not kept, nor is a secret."""
+    """History of typed lines across sessions, without very long lines and without secrets."""
 
     def __init__(self, file: Path, clean: Callable[[str], str]) -> None:
         super().__init__(str(file))
@@ -41,10 +41,10 @@ class _Lines(FileHistory):
 
 
 class Prompt(Keyboard):
-    """`start()` puts it on the screen, `stop()` takes it away; in between it gets every key."""
+    """The line editor; it receives every key from `start()` to `stop()`."""
 
     def __init__(self, history: Path, clean: Callable[[str], str], quiet_s: float) -> None:
-        """A question takes the keyboard only when nobody has typed for `quiet_s`."""
+        """Create the prompt; a question takes the keyboard after a pause of `quiet_s` in typing."""
         super().__init__()
         self._quiet_s = quiet_s
         self.completer: Completer | None = None
@@ -72,7 +72,7 @@ class Prompt(Keyboard):
             min_redraw_interval=0.02,
             output=self.output,
         )
-        # An Esc alone must act at once; what belongs to a key arrives together.
+        # Esc must act at once; the bytes of other keys arrive together.
         self._app.ttimeoutlen, self._app.timeoutlen = 0.1, 0.1
         self._app.key_processor.before_key_press += self._note_key
         self.scrollback = Scrollback(self._app, self.output)
@@ -80,12 +80,12 @@ class Prompt(Keyboard):
 
     @property
     def size(self) -> tuple[int, int]:
-        """Columns and rows of the terminal as it is now."""
+        """Current columns and rows of the terminal."""
         size = self.output.get_size()
         return size.columns, size.rows
 
     def adapt(self, theme: str, *, vi: bool) -> None:
-        """Draw in the colours of this theme, and take keys as vi does or as Emacs does."""
+        """Use the colours of a theme, and vi or Emacs keys."""
         self._style = Style.from_dict(styles_of(theme))
         self._app.editing_mode = EditingMode.VI if vi else EditingMode.EMACS
         if vi:
@@ -93,11 +93,11 @@ class Prompt(Keyboard):
         self.refresh()
 
     def start(self) -> None:
-        """Put it on the screen."""
+        """Show the prompt."""
         self._running = asyncio.ensure_future(self._run())
 
     async def stop(self) -> None:
-        """Take it off the screen; what was written stays."""
+        """Remove the prompt; written output stays."""
         self.scrollback.finish()
         if self._app.is_running:
             self._app.exit()
@@ -108,16 +108,16 @@ class Prompt(Keyboard):
         try:
             await self._app.run_async(handle_sigint=False, set_exception_handler=False)
         except EOFError:
-            pass  # the terminal is gone: nobody can type any more
+            pass  # the terminal has closed
         finally:
             self.left.set()
 
     def refresh(self) -> None:
-        """Draw the lines around the prompt again."""
+        """Redraw the lines around the prompt."""
         self._app.invalidate()
 
     async def answer(self, question: str, prefilled: str = "") -> str | None:
-        """The answer to a question that was just shown; None for Esc, Ctrl-C and the end of input."""
+        """Return the answer to the question just shown; None for Esc, Ctrl-C and the end of input."""
         await self._quiet()
         self._answered = asyncio.get_running_loop().create_future()
         self._question = question
@@ -134,19 +134,19 @@ class Prompt(Keyboard):
             self.refresh()
 
     def give_no_answer(self) -> bool:
-        """End the open question without an answer; False if there is none."""
+        """End the open question without an answer; return False if no question is open."""
         if self._answered is not None and not self._answered.done():
             self._answered.set_result(None)
         return self._question is not None
 
     def swap_line(self, typed: str) -> str:
-        """Put this on the line, and give back what was being typed there."""
+        """Replace the text on the line and return the old text."""
         before = self._message.text
         self._message.document = Document(typed)
         return before
 
     async def _quiet(self) -> None:
-        """Come back when nobody is in the middle of typing something else."""
+        """Wait for a pause in typing."""
         await asyncio.sleep(_GRACE_S)
         while (wait := self._pressed + self._quiet_s - time.monotonic()) > 0:  # noqa: ASYNC110 - time itself
             await asyncio.sleep(wait)

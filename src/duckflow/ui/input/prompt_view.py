@@ -1,13 +1,13 @@
-"""What is drawn around the line being typed: what is going on above it, the status bar below."""
+"""Lines around the prompt and their styles: activity above it, the status bar below it."""
 
 from typing import NamedTuple
 
 Line = list[tuple[str, str]]
-"""Pieces of a line, each with its style."""
+"""Pieces of a line: style and text."""
 
 
 class PromptView(NamedTuple):
-    """What is drawn now. Whoever makes the lines cuts them to the width."""
+    """The lines to draw, already cut to the width."""
 
     activity: tuple[Line, ...] = ()
     bar: tuple[Line, ...] = ()
@@ -34,7 +34,7 @@ STYLES = {
     "scrollbar.background": "noinherit",
     "scrollbar.button": "noinherit reverse",
 }
-"""The eight colours every terminal has: they follow the user's own theme."""
+"""Styles in the eight standard colours, which follow the terminal's theme."""
 
 _OTHER: dict[str, dict[str, str]] = {
     "light": {"ansicyan": "ansiblue", "ansiyellow": "ansimagenta"},
@@ -43,7 +43,7 @@ _OTHER: dict[str, dict[str, str]] = {
 
 
 def styles_of(theme: str) -> dict[str, str]:
-    """The styles in the colours of a theme; without any, only what is chosen stands out."""
+    """Return the styles in the colours of a theme; in theme "none" only the selection is marked."""
     if theme == "none":
         return {name: style if "reverse" in style else "" for name, style in STYLES.items()}
     other = _OTHER.get(theme, {})

@@ -1,1 +1,1 @@
-"""How text reaches the terminal: widths, colours, Markdown, escaping, scrollback."""
+"""Output to the terminal: widths, colours, Markdown, escaping, scrollback."""

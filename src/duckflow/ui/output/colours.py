@@ -19,7 +19,7 @@ _CODES: dict[Theme, dict[Colour, str]] = {
     "dark": {**_TERMINAL, "green": "92", "red": "91", "cyan": "96", "yellow": "93", "dim": "37"},
     "none": {},
 }
-"""The eight colours every terminal has; yellow and cyan can't be read on white, the darker ones on black."""
+"""Standard colours, except those that are hard to read on a light or dark background."""
 
 _PLAIN = "0"
 _theme: list[Theme] = ["auto"]

@@ -1,4 +1,4 @@
-"""A difference as a person reads it: coloured, side by side if there is room. Nothing is cut."""
+"""Differences for people: coloured, side by side if there is room, never cut."""
 
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
@@ -19,7 +19,7 @@ _BETWEEN = " │ "
 
 
 def difference_lines(difference: str, writer: Writer) -> list[str]:
-    """All lines of a difference, as they are drawn there; in pieces that fit if a person reads them."""
+    """Return the lines of a difference for this writer; for a person, in pieces that fit."""
     lines = visible(difference).expandtabs(4).rstrip("\n").split("\n")
     if (
         writer.formatted
@@ -35,7 +35,7 @@ def difference_lines(difference: str, writer: Writer) -> list[str]:
 
 
 class DifferenceRow(NamedTuple):
-    """One row of a difference: a line that is removed, added or replaced, one on both sides, or a title."""
+    """A row of a difference: a title, a hunk, a line on both sides, or a changed line."""
 
     kind: Literal["title", "hunk", "both", "changed"]
     title: str = ""
@@ -46,7 +46,7 @@ class DifferenceRow(NamedTuple):
 
 
 def difference_rows(lines: Iterable[str]) -> Iterator[DifferenceRow]:
-    """Removed on the left, added on the right, the rest on both sides, each with its line number."""
+    """Yield removed lines on the left, added ones on the right, the others on both sides, with numbers."""
     left, right = 0, 0
     removed: list[str] = []
     added: list[str] = []

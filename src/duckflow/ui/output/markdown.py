@@ -1,4 +1,4 @@
-"""Markdown as lines for a terminal: Japanese is broken where Japanese may be, code is coloured."""
+"""Markdown drawn as lines for a terminal, with Japanese line breaking and coloured code."""
 
 import io
 from collections.abc import Iterator, Sequence
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 Style = Literal["strong", "em", "s", "code", "link", "heading"]
 _CODES: dict[Style, str] = {"strong": "1", "em": "3", "s": "9", "code": "{}", "link": "4", "heading": "1;{}"}
-"""Codes of the terminal for each style; the slot is for a colour."""
+"""Terminal codes of the styles; the slot takes a colour."""
 _OPEN, _CLOSE = 0x10FF00, 0x10FF80
-"""First marks: a change of style is a character without width until it is drawn."""
+"""First marks: until it is drawn, a change of style is a character without width."""
 _MARKS = lazy_regex("[\U0010ff00-\U0010ffff]")
 _INDENT = "  "
 
 
 def render_text(source: str, columns: int, *, coloured: bool) -> str:
-    """Markdown, drawn."""
+    """Draw Markdown."""
     tokens = _parser().parse(_MARKS.sub("\ufffd", harmless(source)))
     return "\n".join(_Drawing(columns, coloured=coloured).draw(tokens))
 
 
 def render_code(source: str, language: str, *, coloured: bool) -> str:
-    """Code, coloured by its language, never broken: a terminal wraps it and copies it whole."""
+    """Draw code in the colours of its language, with lines unbroken, so that it can be copied."""
     code = harmless(source).expandtabs(4)
     if coloured and language:
         from rich.syntax import Syntax  # noqa: PLC0415 - takes time, and only a reply with code needs it
@@ -67,7 +67,7 @@ def _console(columns: int, *, coloured: bool) -> "Console":
 
 
 class _Drawing:
-    """Draws tokens one after the other; lists and quotes put their sign before the lines inside them."""
+    """Draws tokens in order; lists and quotes put their sign before the lines inside them."""
 
     def __init__(self, columns: int, *, coloured: bool) -> None:
         self._columns = columns
@@ -78,7 +78,7 @@ class _Drawing:
         self._gap = False
 
     def draw(self, tokens: Sequence["Token"]) -> Iterator[str]:
-        """The lines of all of them."""
+        """Yield the lines of all tokens."""
         place = 0
         while place < len(tokens):
             if tokens[place].type == "table_open":
@@ -140,13 +140,13 @@ class _Drawing:
 
 
 def _styled(text: str, style: str) -> str:
-    """The text between marks; a style without a code of its own is drawn as strong."""
+    """Put a text between marks; an unknown style is drawn as strong."""
     place = [*_CODES].index(style) if style in _CODES else 0
     return f"{chr(_OPEN + place)}{text}{chr(_CLOSE + place)}"
 
 
 def _lines_of(text: str, columns: int, *, coloured: bool) -> list[str]:
-    """The text in lines that fit. Marks become colours, and each line ends in plain style."""
+    """Wrap the text. Marks become colours, and each line ends in plain style."""
     wrapped = wrap(text, max(columns, 8)).split("\n")
     if not coloured:
         return [_MARKS.sub("", line) for line in wrapped]
@@ -171,7 +171,7 @@ def _lines_of(text: str, columns: int, *, coloured: bool) -> list[str]:
 
 
 def _inline(tokens: Sequence["Token"], *, coloured: bool) -> str:
-    """Words with their emphasis as marks."""
+    """Return words with marks for their emphasis."""
     shown: list[str] = []
     opened: list[int] = []
     for token in tokens:

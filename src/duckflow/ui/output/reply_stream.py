@@ -1,4 +1,4 @@
-"""A reply as it is being written: finished blocks are drawn once, the rest is shown above the prompt."""
+"""A reply while it is written: finished blocks are drawn once, the rest is shown above the prompt."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -20,7 +20,7 @@ _MAX_TEXT_LINES = 200
 
 
 class MarkdownBlock(NamedTuple):
-    """A part of a reply: Markdown, or code with its language. `ends` is False where more code follows."""
+    """Part of a reply: Markdown, or code with its language. `ends` is False if the code continues."""
 
     text: str
     language: str | None = None
@@ -28,7 +28,7 @@ class MarkdownBlock(NamedTuple):
 
 
 class MarkdownBlocks:
-    """Text goes in piece by piece; blocks come out as they are finished."""
+    """Splits a stream of text into finished blocks."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -37,7 +37,7 @@ class MarkdownBlocks:
         self._language = ""
 
     def feed(self, piece: str) -> Iterator[MarkdownBlock]:
-        """The blocks that are finished now."""
+        """Add a piece and yield the blocks that it finishes."""
         *whole, self._open = (self._open + piece).split("\n")
         for line in whole:
             yield from self._take(line)
@@ -46,7 +46,7 @@ class MarkdownBlocks:
             yield from self._take(line)
 
     def end(self) -> Iterator[MarkdownBlock]:
-        """What is left, finished or not."""
+        """Yield the rest."""
         if self._open:
             line, self._open = self._open, ""
             yield from self._take(line)
@@ -54,7 +54,7 @@ class MarkdownBlocks:
         self._fence = ""
 
     def rest(self) -> str:
-        """The text of the block that is being written."""
+        """Return the unfinished text."""
         return "\n".join([*self._lines, self._open])
 
     def _take(self, line: str) -> Iterator[MarkdownBlock]:
@@ -88,7 +88,7 @@ class MarkdownBlocks:
 
 
 class ReplyStream:
-    """Takes pieces, writes blocks."""
+    """Takes pieces of a reply and writes its blocks."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -97,15 +97,15 @@ class ReplyStream:
         self._in_code = False
 
     def feed(self, piece: str) -> None:
-        """Go on with the reply."""
+        """Add a piece of the reply."""
         self._writer.write(self._lines(piece))
 
     def end(self) -> None:
-        """The reply is whole."""
+        """End the reply."""
         self._writer.write(self._last())
 
     def preview(self, columns: int, rows: int) -> list[str]:
-        """The last lines of the block that is being written."""
+        """Return the last lines of the unfinished block."""
         rest = self._blocks.rest().strip("\n")[-_PREVIEW:]
         return wrap(harmless(rest), columns).split("\n")[-rows:] if rest else []
 
@@ -123,7 +123,7 @@ class ReplyStream:
         self._taken, self._in_code = 0, False
 
     def _drawn(self, block: MarkdownBlock) -> Iterator[str]:
-        """A block with space before it, unless it goes on with the code before it."""
+        """Draw a block, after a blank line unless it continues a code block."""
         if not self._in_code:
             yield "\n"
         self._in_code = block.language is not None and not block.ends

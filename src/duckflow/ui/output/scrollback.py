@@ -1,4 +1,4 @@
-"""Writing above the prompt while somebody types: in slices, so that keys are read in between."""
+"""Writing above the prompt: in slices, so that keys are read in between."""
 
 import asyncio
 import os
@@ -16,31 +16,31 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 _SLICE_CHARS = 16_384
 _MAX_RENDER_S = 0.01
 _PAUSE_S = 0.015
-"""Between two slices, and before the first, so that what comes together is drawn together."""
+"""Pause before each slice, so that texts that arrive together are drawn together."""
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
-"""Terminals that know these draw all that comes between at once; others do not care."""
+"""Terminals that know these codes draw everything between them at once; others ignore them."""
 
 
 class SynchronizedOutput(Vt100_Output):
-    """Holds back what is written until a change is whole."""
+    """Holds output back until a change is complete."""
 
     held = 0
 
     def flush(self) -> None:
-        """Write what there is, unless more belongs to it."""
+        """Write the output, unless a change is incomplete."""
         if not self.held:
             super().flush()
 
     def erase_down(self) -> None:
         """Erase to the end of the screen, the line first.
 
-        Erased in one go from the very top, tmux would keep a copy of the prompt in its history.
+        If all were erased from the top in one step, tmux would keep a copy of the prompt in its history.
         """
         self.write_raw("\x1b7\x1b[K\x1b[B\x1b[J\x1b8")
 
     @contextmanager
     def in_one_piece(self) -> Generator[None]:
-        """All that is written inside arrives together."""
+        """Send everything written inside together."""
         self.held += 1
         self.write_raw(_BEGIN)
         try:
@@ -52,17 +52,17 @@ class SynchronizedOutput(Vt100_Output):
 
 
 def open_output() -> SynchronizedOutput:
-    """Standard output, which must be a terminal."""
+    """Return standard output, which must be a terminal."""
     plain = ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else ColorDepth.from_env()
     output = SynchronizedOutput.from_pty(sys.stdout, os.environ.get("TERM"), plain)
     assert isinstance(output, SynchronizedOutput)
-    # Asking where the cursor is costs a round trip over ssh, and the layout grows by itself.
+    # Asking for the cursor position costs a round trip over ssh, and the layout does not need it.
     output.enable_cpr = False
     return output
 
 
 class Scrollback:
-    """What is written here scrolls by above the prompt, and stays in the terminal's own history."""
+    """Output above the prompt, which stays in the terminal's history."""
 
     def __init__(self, app: Application[Any], output: SynchronizedOutput) -> None:
         self._app = app
@@ -71,7 +71,7 @@ class Scrollback:
         self._flushing: asyncio.TimerHandle | None = None
 
     def write(self, texts: Iterable[str]) -> None:
-        """Write texts, each on lines of its own, in order; each is made when its turn comes."""
+        """Write texts in order, each on new lines; each is made when its turn comes."""
         self._pending.append(iter(texts))
         if not self._app.is_running:
             self.finish()
@@ -79,7 +79,7 @@ class Scrollback:
             self._flushing = asyncio.get_running_loop().call_later(_PAUSE_S, self._flush)
 
     def finish(self) -> None:
-        """Write all that waits, now."""
+        """Write all pending texts now."""
         if self._flushing is not None:
             self._flushing.cancel()
             self._flushing = None
@@ -110,7 +110,7 @@ class Scrollback:
     def _draw(self, lines: str) -> None:
         context = self._app.context
         if not lines:
-            self._app.invalidate()  # what was made of nothing may have changed what is around the prompt
+            self._app.invalidate()  # making no text may have changed the lines around the prompt
             return
         with self._output.in_one_piece():
             running = self._app.is_running and context is not None
@@ -118,13 +118,13 @@ class Scrollback:
                 self._app.renderer.erase()
             self._output.write_raw(lines.replace("\n", "\r\n"))
             if running and context is not None:
-                self._app.render_counter += 1  # what was drawn before is remembered by this number
+                self._app.render_counter += 1  # prompt_toolkit caches drawings by this number
                 context.copy().run(self._app.renderer.render, self._app, self._app.layout)
                 self._app.layout.update_parents_relations()
 
 
 def _sliced(text: str) -> Iterator[str]:
-    """A long text in slices that end where a line ends, if one does."""
+    """Split a long text into slices, at line ends if possible."""
     start = 0
     while start < len(text):
         end = text.rfind("\n", start, start + _SLICE_CHARS) + 1 or start + _SLICE_CHARS

@@ -1,4 +1,4 @@
-"""Breaking running text into lines between words, and between any two characters of Japanese."""
+"""Widths of text on a terminal, and line breaking for words and for Japanese."""
 
 import unicodedata
 from collections.abc import Iterator
@@ -11,13 +11,13 @@ _NEVER_AT_LINE_START = frozenset(
 )
 _NEVER_AT_LINE_END = frozenset("「『（【〈《“‘｢")
 _MARKS = "\U0010ff00"
-"""From here on characters stand for a change of style: they take no room."""
+"""This character and all after it stand for a change of style and have no width."""
 _BEGINNING = lazy_regex(r" *(?:(?:\d{1,2}\.|[^\w\s]{1,2}) )?")
-"""What is before the text of a line: space, and a dash, a number or a picture."""
+"""Beginning of a line before its text: blanks, and a dash, a number or a picture."""
 
 
 def width_of(text: str) -> int:
-    """Columns a text takes on a terminal."""
+    """Return the columns of a text on a terminal."""
     return len(text) if text.isascii() else sum(_width(character) for character in text)
 
 
@@ -29,7 +29,7 @@ def _width(character: str) -> int:
 
 
 def cut_to_width(text: str, columns: int) -> str:
-    """As much of a line as fits, ending in an ellipsis if something was left out."""
+    """Cut a line to a width; a cut line ends in an ellipsis."""
     if width_of(text) <= columns:
         return text
     kept, used = "", 0
@@ -42,7 +42,7 @@ def cut_to_width(text: str, columns: int) -> str:
 
 
 def end_to_width(text: str, columns: int) -> str:
-    """As much of the end of a line as fits, behind an ellipsis if something was left out."""
+    """Cut the beginning of a line to fit a width; a cut line begins with an ellipsis."""
     return cut_to_width(text[::-1], columns)[::-1]
 
 
@@ -52,7 +52,7 @@ def pad_to_width(text: str, columns: int) -> str:
 
 
 def wrap(text: str, columns: int) -> str:
-    """A text with line breaks; a word that no line can hold runs over."""
+    """Break a text into lines; a word longer than a line runs over."""
     return "\n".join(_wrap_line(line, columns) for line in text.split("\n"))
 
 
@@ -68,7 +68,7 @@ def _wrap_line(line: str, columns: int) -> str:
 
 
 def _words(line: str) -> Iterator[tuple[str, str]]:
-    """What must stay together, each with the space before it."""
+    """Yield unbreakable parts, each with the blanks before it."""
     gap = word = ""
     for character in line:
         blank = {" ": " ", "\t": "    "}.get(character, "")
@@ -90,21 +90,21 @@ def _may_break(last: str, character: str) -> bool:
 
 
 def wrap_hanging(line: str, columns: int) -> str:
-    """One line with line breaks, what follows as far in as its text begins."""
+    """Break a line; the following lines are indented to where its text begins."""
     found = _BEGINNING.match(line)
     before = found[0] if found else ""
     return wrap_beside(before, line[len(before) :], columns)
 
 
 def wrap_beside(before: str, text: str, columns: int) -> str:
-    """A text with line breaks, all of it to the right of what is before it."""
+    """Break a text into lines to the right of `before`."""
     begins = width_of(before)
     wrapped = wrap(text, max(columns - begins, 8))
     return before + wrapped.replace("\n", "\n" + " " * begins)
 
 
 def split_at_width(text: str, columns: int) -> list[str]:
-    """A line in pieces that fit, broken anywhere but inside a character; nothing is left out or added."""
+    """Split a line into pieces that fit, at any character, without losing or adding anything."""
     pieces: list[str] = []
     current, used = "", 0
     for character in text:

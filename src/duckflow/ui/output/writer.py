@@ -1,4 +1,4 @@
-"""Where the conversation is written: above the prompt of a terminal, or plainly to standard output."""
+"""Output of the conversation: above the prompt of a terminal, or plainly to standard output."""
 
 import os
 import shutil

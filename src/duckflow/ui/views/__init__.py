@@ -1,1 +1,1 @@
-"""What is shown: events, approvals, goal, health, tables; live/ is drawn around the prompt."""
+"""Views: texts for events, approvals, goal, health and tables; live/ is drawn around the prompt."""

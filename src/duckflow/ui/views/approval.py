@@ -1,4 +1,4 @@
-"""An approval as the user reads it: as small as its change, all five points if it matters (G1)."""
+"""View of an approval: short for a small risk, all five points for a high one (G1)."""
 
 import unicodedata
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ _MAY = {
     "mcp.accept": "approval.may.mcp_accept",
     "web.fetch": "approval.may.fetch",
 }
-"""Operations that are asked about in words."""
+"""Questions for known operations."""
 _FACTS = ("reads", "in_sandbox", "no_sandbox", "with_network", "undo", "no_undo", "memory_undo")
 """Impacts that have a short form for the first line."""
 _EXPECTED: tuple[Because, ...] = ("mode", "risk")
@@ -50,7 +50,7 @@ class ApprovalView(Frozen):
     alternatives: tuple[str, ...]
     difference: str
     always: str
-    """What "always" would cover, in words; empty if it is not offered."""
+    """Scope of "always", in words; empty if it is not offered."""
     editable: bool
 
 
@@ -110,7 +110,7 @@ def points_text(approval: Approval) -> str:
 
 
 def kind_text(kind: ApprovalScope) -> str:
-    """Return what "always" covers, in words the user can judge."""
+    """Return the scope of "always", in words the user can judge."""
     if kind.what == "edits" and kind.scope == ".":
         return text("approval.kind.edits_at_top")
     return text(f"approval.kind.{kind.what}", scope=on_one_line(kind.scope))

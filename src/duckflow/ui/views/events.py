@@ -1,6 +1,6 @@
-"""What each event is described as: one table for the terminal, `run`, transcripts, replays and exports.
+"""Descriptions of events: one table for the terminal, `run`, transcripts, replays, exports and the page.
 
-An interface decides how a description is written (in colour, as Markdown, on a page), not what it says.
+An interface decides only how a description is written: in colour, as Markdown, on a page.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,28 +31,28 @@ Tone = Literal["plain", "good", "bad", "warning", "quiet"]
 
 
 class EventDescription(NamedTuple):
-    """An event as the user reads it."""
+    """Description of an event for the user."""
 
     kind: EventKind
     text: str
     tone: Tone = "plain"
     output: tuple[str, ...] = ()
-    """The last lines a command printed, as they came; `hidden` more are not shown."""
+    """Last lines of a command's output; `hidden` more are not shown."""
     hidden: int = 0
     difference: str = ""
-    """What a question is about; it is shown before the question."""
+    """Change that a question is about, shown before it."""
 
     @property
     def plain(self) -> str:
-        """All of it, for a reader of plain lines."""
+        """Everything, as plain lines."""
         output = [f"  {line}" for line in self.output]
         return "\n".join(part for part in (self.difference.rstrip("\n"), self.text, *output) if part)
 
 
 class Describer:
-    """Describes events one after the other, since the end of an action does not repeat what was asked for.
+    """Describes events in order, since the end of an action does not repeat its arguments.
 
-    With `session_id`, which is for readers outside the conversation, an outcome says how to go on.
+    With `session_id`, for readers outside the conversation, an outcome says how to continue.
     """
 
     def __init__(self, session_id: str | None = None) -> None:
@@ -62,7 +62,7 @@ class Describer:
         self._background = False
 
     def __call__(self, event: Event) -> EventDescription | None:
-        """The description; None for what a reader need not know."""
+        """Return the description; None for an event that a reader need not know."""
         match event:
             case events.ActionStarted():
                 self._running[event.action_id] = event.action
@@ -104,11 +104,11 @@ class Describer:
 
 
 _FOR_MODELS = {"llm.bad_answer": "llm.bad_answer_plain", "llm.bad_last_answer": "llm.bad_last_answer_plain"}
-"""Errors whose details are told to models, in English, and the same without them."""
+"""Errors whose details are in English, for models, and their keys without details."""
 
 
 def waiting_line(waiting: Waiting) -> str:
-    """That a model is asked again, why, and when."""
+    """Say that a model is asked again, why, and when."""
     reason = text(waiting.reason)
     if waiting.wait_s is None:
         return reason
@@ -116,24 +116,24 @@ def waiting_line(waiting: Waiting) -> str:
 
 
 def error_text(event: events.ErrorReported) -> str:
-    """What went wrong, for the user. What is wrong with a model's answer is told to models, in English."""
+    """Return the error for the user, without English details if the user's language is another one."""
     if event.key in _FOR_MODELS and current_language() != "en":
         return text(_FOR_MODELS[event.key])
     return text(event.key, **event.values)
 
 
 def mode_line(mode: Mode) -> str:
-    """The mode, and what it means."""
+    """Return the mode and its meaning."""
     return text("mode.now", mode=mode, means=text(f"status.means.{mode}"))
 
 
 def effort_line(effort: EffortChoice) -> str:
-    """The effort, and what it means."""
+    """Return the effort and its meaning."""
     return text("effort.now", effort=effort, means=text(f"effort.means.{effort}"))
 
 
 def consultation_text(consultation: Consultation) -> str:
-    """The situation, what is known of it, and the ways to go on, numbered."""
+    """Return the situation, the findings, and the numbered choices."""
     known = [text(finding.key, **finding.values) for finding in consultation.findings]
     ways = [
         f"  {number}. {text(f'consultation.choice.{choice}')}"
@@ -153,10 +153,10 @@ _HOOK = 80
 
 
 def _describe_action(event: events.ActionFinished, action: Action | None) -> EventDescription:
-    """What an action did, in one line; for a command, the end of what it printed.
+    """Describe an action in one line, and for a command the end of its output.
 
-    Tools answer the model, in English. In another language a reader gets what was done and how it ended;
-    the tool's own words are one key away (Ctrl-O).
+    Tools answer the model, in English. Readers of other languages see only the action and its outcome;
+    Ctrl-O shows the tool's own words.
     """
     said = [line for line in event.text.strip().split("\n") if line.strip()]
     ended = event.operation == _COMMAND and event.outcome == "ok"
@@ -182,7 +182,7 @@ def _describe_action(event: events.ActionFinished, action: Action | None) -> Eve
 
 
 def _in_our_words(output: list[str], changed: Sequence[str]) -> list[str]:
-    """What a command printed, and what became of its effects; models are told that in English."""
+    """Return the output of a command, with the English line about its effects in the user's language."""
     told = output[-1].lstrip("(") if output else ""
     match next((fate for fate in get_args(EffectsFate) if told.startswith(f"{fate}: ")), ""):
         case "":
@@ -236,7 +236,7 @@ def _report_text(event: events.TaskReported) -> str:
 
 
 def _learned_line(event: events.MemoryKept) -> str:
-    # The user was asked about a preference.
+    # The user has approved a preference, so it is no news.
     return "" if event.kind == "preference" else text("memory.learned", text=on_one_line(event.text))
 
 
@@ -286,4 +286,4 @@ _TABLE: Mapping[type[object], tuple[EventKind, Tone, Callable[[Any], str]]] = {
     events.Recovered: ("note", "warning", recovered_text),
     events.ErrorReported: ("error", "bad", _error_line),
 }
-"""Kind, tone and words of each event. Other events are not for readers."""
+"""Kind, tone and text of each event. Other events are not for readers."""

@@ -1,4 +1,4 @@
-"""What the user brought along, in lines: hooks, skills, plugins, MCP servers."""
+"""Lines about extensions: hooks, skills, plugins and MCP servers."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,7 +8,7 @@ from duckflow.ui.output.escaping import on_one_line
 
 
 def hook_lines(brought: Extensions) -> Sequence[str]:
-    """Every hook, when it runs, and which file it is from."""
+    """List hooks: when each runs, and the file it comes from."""
     lines = [_hook_line(hook) for listed in brought.hooks for hook in listed.hooks] or [text("hooks.none")]
     if unused := [name for listed in brought.hooks for name in listed.unused]:
         lines.append(text("hooks.unused", names=on_one_line(", ".join(unused))))
@@ -16,7 +16,7 @@ def hook_lines(brought: Extensions) -> Sequence[str]:
 
 
 def skill_lines(brought: Extensions) -> Sequence[str]:
-    """Every skill, and whose it is."""
+    """List skills, and whether each belongs to the project or the user."""
     return [
         f"{skill.name}  ({text('skills.project' if skill.own else 'skills.user')})"
         f"  {on_one_line(skill.description)}"
@@ -25,7 +25,7 @@ def skill_lines(brought: Extensions) -> Sequence[str]:
 
 
 def plugin_lines(brought: Extensions) -> Sequence[str]:
-    """Every plugin, and what it brings, or why it brings nothing."""
+    """List plugins: what each adds, or its error."""
     return [
         on_one_line(f"{one.name} {one.version}  {one.error or ', '.join(one.brings)}")
         for one in brought.plugins
@@ -38,7 +38,7 @@ def _hook_line(hook: Hook) -> str:
 
 
 def server_lines(servers: Sequence[ServerReport]) -> Iterator[str]:
-    """Each server in a line, what it offers and what is wrong below it."""
+    """List MCP servers, with their offers and problems below each."""
     if not servers:
         yield text("mcp.none")
     for one in servers:

@@ -1,4 +1,4 @@
-"""What a request is for and how far it is met, in the user's language (J8, J9)."""
+"""Views of goals, requirements and verdicts (J8, J9)."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,11 +12,11 @@ from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.text_width import cut_to_width
 
 MET, PARTLY = 0.8, 0.3
-"""From which score on a requirement is marked as met, and as met in part."""
+"""Lowest scores of a requirement that is met, and of one that is partly met."""
 
 _LINE, _LONG = 100, 200
 _DEDUCTIONS = ("forgotten", "no_evidence")
-"""Reasons why a single requirement counts less; all others hold the whole down."""
+"""Reasons that lower the score of one requirement; all others lower the whole."""
 
 _LINES = 20
 _MISSING = 5
@@ -24,13 +24,13 @@ _IDS = 8
 
 
 def goal_text(state: AgentState) -> str:
-    """The text of /goal: the open request, or else the last one."""
+    """Return the text of /goal, for the open request or else the last one."""
     request = state.request or state.finished
     return "\n".join(_goal(request)) if request else text("goal.none")
 
 
 def requirements_line(event: RequirementsFound) -> str:
-    """The number of requirements; empty for talk, which has none."""
+    """Return the number of requirements; empty for talk, which has none."""
     if not event.requirements:
         return ""
     if event.by == "program":
@@ -39,12 +39,12 @@ def requirements_line(event: RequirementsFound) -> str:
 
 
 def attempt_text(event: AttemptPlanned) -> str:
-    """The strategy of the next attempt."""
+    """Return the strategy of the next attempt."""
     return text("evaluation.attempt", number=event.number, strategy=_strategy(event.plan.strategy, _LONG))
 
 
 def evaluation_text(event: Evaluated) -> str:
-    """The verdict on a request, and what is missing."""
+    """Return the verdict on a request and the missing parts."""
     evaluation = event.evaluation
     score = f"{evaluation.overall_score:.2f}"
     states = [one.state for one in event.results]
@@ -61,7 +61,7 @@ def evaluation_text(event: Evaluated) -> str:
 
 
 def _caps(evaluation: SatisfactionEvaluation) -> list[str]:
-    """Reasons why the whole counts as not done, whatever the mean of its parts is (J3)."""
+    """Reasons why the request counts as not done, whatever the mean score is (J3)."""
     return [text(f"goal.capped.{cap}") for cap in evaluation.caps if cap not in _DEDUCTIONS]
 
 
@@ -88,7 +88,7 @@ def _goal(request: Request) -> Iterator[str]:
 
 
 def _requirement(item: RequirementItem, score: RequirementScore | None) -> str:
-    """A requirement with its score; below it why it counts less than the evaluator said (J3)."""
+    """Return a requirement with its score, and why that is lower than the evaluator's (J3)."""
     line = text(
         "goal.requirement",
         mark="●" if item.satisfaction >= MET else "◐" if item.satisfaction >= PARTLY else "○",
@@ -138,7 +138,7 @@ def _strategy(strategy: str, columns: int = _LINE) -> str:
 
 
 def _listed(lines: Sequence[str]) -> Iterator[str]:
-    """The first lines, and how many more there are."""
+    """Yield the first lines, and the number of the others."""
     yield from lines[:_LINES]
     if len(lines) > _LINES:
         yield text("goal.more", count=len(lines) - _LINES)

@@ -1,4 +1,4 @@
-"""How the duck is doing, in the user's language: bar, check-up, chart, limit and why (H6, H7, I5)."""
+"""View of /status: vitals, check-up, chart, and the loop limit with its reasons (H6, H7, I5)."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ _GAP = "  "
 
 
 def status_text(state: AgentState, columns: int | None = None) -> str:
-    """The text of /status: vitals, check-up, chart, limit and usage."""
+    """Return the text of /status."""
     bar, short = (
         "".join(piece for _, piece in vitals_line(state.vitals, short=one)) for one in (False, True)
     )
@@ -59,7 +59,7 @@ def _chart(history: tuple[Vitals, ...], columns: int | None) -> Iterator[str]:
 
 
 def _pace(request: Request) -> Iterator[str]:
-    """Loops, the limit and its reasons, and how often the user was asked."""
+    """Yield loops, the limit and its reasons, and how often the user was asked."""
     if request.limit is None:
         yield text("health.loops_only", used=request.loops)
     else:
@@ -78,7 +78,7 @@ def _money(cost: float | None) -> str:
 
 
 def _lines(told: Iterable[TextLine]) -> Iterator[str]:
-    """Each text on one line, its indentation kept."""
+    """Yield each text on one line, with its indentation."""
     for one in told:
         line = text(one.key, **one.values)
         yield " " * (len(line) - len(line.lstrip(" "))) + on_one_line(line)

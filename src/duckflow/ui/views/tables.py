@@ -1,4 +1,4 @@
-"""Tables and lists: what is in the prompt, what models used, how requests ended, what is remembered."""
+"""Tables and lists: use of the prompt, costs, statistics and memories."""
 
 from collections.abc import Mapping, Sequence
 from typing import get_args
@@ -19,13 +19,13 @@ _TOKENS: Mapping[str, str] = {
     "output": "output_tokens",
     "thinking": "thinking_tokens",
 }
-"""Columns of the costs, and the counts they show."""
+"""Columns of the cost table, and the counts they show."""
 _WHERE_NOT_ZERO = ("written", "thinking")
 """Columns that only some providers fill."""
 
 
 def cost_text(state: AgentState) -> str:
-    """A table of calls, tokens, and money if a price is known."""
+    """Return a table of calls, tokens, and costs if prices are known."""
     if not state.usage:
         return text("cost.none")
     used = {text(f"cost.of_{tier}"): one for tier, one in state.usage.items()}
@@ -47,7 +47,7 @@ def cost_text(state: AgentState) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], names: int = 1) -> list[str]:
-    """Lines of a table: the first `names` columns are left-aligned, the others right-aligned.
+    """Return the lines of a table, the first `names` columns left-aligned and the others right-aligned.
 
     A row with one cell is a title of the rows below it.
     """
@@ -73,11 +73,11 @@ _STATS = {
     "satisfaction": ".2f",
     "rating": ".1f",
 }
-"""Columns after the number of requests, and how their numbers are written."""
+"""Columns after the number of requests, and the formats of their numbers."""
 
 
 def stats_text(stats: Sequence[RequestStats]) -> str:
-    """A table of how requests ended, beside the targets; one line if there is nothing yet."""
+    """Return a table of request outcomes beside the targets; one line if there are no requests yet."""
     if not stats:
         return text("stats.none")
     rows = [["", *(text(f"stats.column.{column}") for column in ("requests", *_STATS))]]
@@ -104,7 +104,7 @@ def _stats_row(one: RequestStats) -> list[str]:
 
 
 def memory_lines(memories: Sequence[Memory], here: str | None = None) -> list[str]:
-    """A line for each memory; its folder is named unless it is `here`."""
+    """Return a line for each memory; its folder is named unless it is `here`."""
     wide = max((len(str(one.id)) for one in memories), default=0)
     lines: list[str] = []
     for one in memories:
@@ -120,7 +120,7 @@ _MAX_NAMED_RESULTS = 12
 
 
 def context_text(use: PromptUse, columns: int) -> str:
-    """The share of the model's window that the prompt uses, its parts, and what was left out."""
+    """Return the prompt's share of the model's window, its parts, and what was left out."""
     used = sum(use.tokens.values())
     share = used / use.window
     head = text(
@@ -152,6 +152,6 @@ def context_text(use: PromptUse, columns: int) -> str:
 
 
 def _bar(share: float, room: int) -> str:
-    """A bar with at least one full cell, since every part that is shown uses something."""
+    """Return a bar with at least one full cell, since every part that is shown uses something."""
     full = min(max(round(share * room), 1), room)
     return "█" * full + "░" * (room - full)

@@ -1,4 +1,4 @@
-"""What an undo did, and what was found after a crash, as text in the user's language."""
+"""Texts about undos, rewinds and recovery after a crash."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ _MESSAGE = 60
 
 
 def undo_text(report: UndoReport) -> str:
-    """Changes that were undone, changes that were not and why, and commands that no undo covers."""
+    """Return changes that were undone, changes that were not and why, and commands that no undo covers."""
     if report.restored:
         key = "undo.undone" if report.kind == "undo" else "undo.redone"
         lines = [text(key, actions=report.actions, files=len({one.path for one in report.restored}))]
@@ -34,14 +34,14 @@ def undo_text(report: UndoReport) -> str:
 
 
 def undone_text(event: Undone) -> str:
-    """The same, from the stored event."""
+    """Return the same text, from the stored event."""
     kind = "redo" if event.redo else "undo"
     report = UndoReport(kind=kind, actions=len(event.takes_back), restored=event.changes, left=event.left)
     return undo_text(report)
 
 
 def recovered_text(event: Recovered) -> str:
-    """Actions that a crash interrupted: finished, not done, or unknown."""
+    """Return the actions that a crash interrupted: finished, not done, or unknown."""
     parts = {
         "recovery.finished": event.finished,
         "recovery.not_done": (*event.not_done, *event.not_run),
@@ -57,7 +57,7 @@ def recovered_text(event: Recovered) -> str:
 
 
 def rewound_text(event: Rewound) -> str:
-    """The message the user went back to, and with what."""
+    """Return the message the user went back to, and what was rewound."""
     what = "both" if event.files and event.conversation else "files" if event.files else "conversation"
     return text(f"rewind.{what}", text=cut(on_one_line(event.text), _MESSAGE))
 
@@ -69,6 +69,6 @@ def _file_line(change: FileChange) -> str:
 
 
 def _some(lines: Sequence[str]) -> Sequence[str]:
-    """The first lines, and how many more there are."""
+    """Return the first lines, and the number of the others."""
     more = len(lines) - _SHOWN
     return lines if more <= 0 else [*lines[:_SHOWN], text("undo.more", count=more)]

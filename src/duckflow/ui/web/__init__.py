@@ -1,1 +1,1 @@
-"""The web view: what a browser is sent, the server that sends it, and the page."""
+"""The web page, the data it shows, and the guard of its server."""

@@ -1,8 +1,8 @@
-"""Who may speak to the server: the browser that came with the token, from a page of ours, on this machine.
+"""Access to the web server: only the browser that brought the token, from our page, on this machine.
 
-Any web page can send requests to this machine, and any name can be made to point to it, so each request is
-looked at: the name it was sent to (DNS rebinding), the page it comes from, and the cookie that the token was
-exchanged for. A browser sends a cookie to every port of a machine; ours is bound to a path nobody can guess.
+Any web page can send requests to this machine, and any name can be made to point to it, so each request's
+host name (DNS rebinding), origin and cookie are checked. A browser sends a cookie to every port of a machine,
+so ours is bound to a path that can't be guessed.
 """
 
 import hmac
@@ -35,7 +35,7 @@ HEADERS = {
 
 
 class RequestGuard:
-    """Lets a request through, or answers it with 403 and nothing else."""
+    """Lets a request pass, or answers it with 403 and nothing else."""
 
     def __init__(self, inner: ASGIApp) -> None:
         self._inner = inner
@@ -44,12 +44,12 @@ class RequestGuard:
         self._cookies: list[str] = []
 
     def new_token(self) -> str:
-        """A token that can be exchanged once."""
+        """Return a token that can be exchanged once."""
         self._tokens.add(token := secrets.token_urlsafe(24))
         return token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Look at a request before anyone else does."""
+        """Check a request before any other code sees it."""
         if scope["type"] == "lifespan":
             await self._inner(scope, receive, send)
             return
@@ -72,7 +72,7 @@ class RequestGuard:
         await self._inner({**scope, "path": "/" + scope["path"].removeprefix(self.place)}, receive, sealed)
 
     def _admit(self, scope: Scope, headers: Mapping[str, str]) -> str | None:
-        """None if a request may not come in; a new cookie if it brought a token, else nothing."""
+        """Return None to refuse a request, a new cookie if it brought a token, else an empty text."""
         host = headers.get("host", "")
         origin = headers.get("origin")
         if not is_loopback(host) or (origin is not None and origin != f"http://{host}"):
@@ -90,7 +90,7 @@ class RequestGuard:
         return "" if self._known(headers.get("cookie", "")) else None
 
     def _take(self, given: str) -> bool:
-        """Whether it is a token that nobody has used; it is used now."""
+        """Use up a token; return False if it is unknown or used."""
         found = [one for one in self._tokens if hmac.compare_digest(one.encode(), given.encode())]
         self._tokens.difference_update(found)
         return bool(found)
@@ -104,7 +104,7 @@ class RequestGuard:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a Host header names this machine, on whatever port a tunnel has."""
+    """Return True if a Host header names this machine, on any port."""
     try:
         split = urlsplit(f"http://{host}")
         return bool(host) and split.hostname in _NAMES and split.netloc == host and split.port != 0

@@ -1,4 +1,4 @@
-"""A session as the page draws it, event by event: plain data, in the user's language, never markup."""
+"""A session for the web page, event by event: plain data in the user's language, never markup."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,14 +26,14 @@ from duckflow.ui.views.live.status_bar import short_model
 Payload = dict[str, Any]
 
 _EDIT = "approval.instead.edit"
-"""What the page does not offer: an answer from there is bound to what was shown."""
+"""Not offered on the page, where an answer is bound to the change that was shown."""
 _MAX_CHART_POINTS = 500
 RUN_PREFIX = "run-"
-"""What the id of a run of the fleet begins with here."""
+"""Beginning of a fleet run's id on the page."""
 
 
 class SessionView:
-    """Takes events one after the other; what to show of each, and of all of them so far."""
+    """Turns events into entries, and keeps the current state for the page."""
 
     def __init__(self, session_id: str) -> None:
         self.state = new_state(session_id)
@@ -45,7 +45,7 @@ class SessionView:
         self._working = False
 
     def take(self, recorded: StoredEvent, earlier: Callable[[], Sequence[StoredEvent]]) -> Payload | None:
-        """The entry of the conversation that an event is; None for what a reader need not know."""
+        """Return the entry for an event; None if a reader need not know it."""
         back = 0
         if isinstance(recorded.event, events.Rewound) and recorded.event.conversation:
             back = recorded.event.to
@@ -73,7 +73,7 @@ class SessionView:
         }
 
     def now(self) -> Payload:
-        """Where the session stands, for everything around the conversation."""
+        """Return the current state, for everything around the conversation."""
         state = self.state
         request = state.request or state.finished
         return {
@@ -92,9 +92,9 @@ class SessionView:
         }
 
     def question(self, run: Payload | None = None) -> Payload | None:
-        """What waits for the user, with the hash that an answer must carry.
+        """Return the open question, with the hash that an answer must carry.
 
-        A run of the fleet asks only while it waits, and may wait for plain words.
+        A fleet run asks only while it waits, and may wait for free text.
         """
         if run is not None and run["question"] is None:
             return None
@@ -105,7 +105,7 @@ class SessionView:
         return run["question"] if run is not None else None
 
     def _note(self, recorded: StoredEvent) -> None:
-        """A point of the chart for whatever moved the vitals or the limit (H7)."""
+        """Add a point to the chart for an event that changed the vitals or the limit (H7)."""
         event, why = recorded.event, list[str]()
         match event:
             case events.UserMessage():
@@ -140,7 +140,7 @@ class SessionView:
 
 
 def rows_of(difference: str) -> list[list[Any]]:
-    """All rows of a difference: kind, then a title, or number and line of both sides."""
+    """Return all rows of a difference: kind, then a title, or number and line of both sides."""
     lines = visible(difference).expandtabs(4).rstrip("\n").split("\n") if difference.strip() else []
     return [
         [row.kind, row.title] if row.title else [row.kind, row.left, row.old, row.right, row.new]
@@ -149,7 +149,7 @@ def rows_of(difference: str) -> list[list[Any]]:
 
 
 def approval_payload(approval: Approval) -> Payload:
-    """The five points, the whole difference, and what may be answered (G1)."""
+    """Return the five points, the whole difference, and the possible answers (G1)."""
     offered = tuple(one for one in approval.alternatives if one.key != _EDIT)
     view = approval_view(replace(approval, alternatives=offered))
     return {
@@ -161,7 +161,7 @@ def approval_payload(approval: Approval) -> Payload:
 
 
 def consultation_payload(asked: Consultation) -> Payload:
-    """The situation and the ways on."""
+    """Return the situation and the choices."""
     situation = consultation_text(asked).split(f"\n{text('consultation.ways')}", 1)[0]
     labels = {choice: text(f"consultation.choice.{choice}") for choice in asked.choices}
     choices = [
@@ -172,12 +172,12 @@ def consultation_payload(asked: Consultation) -> Payload:
 
 
 def words_payload(shown: str) -> Payload:
-    """A run waits for words: what it said last is above."""
+    """Return the question of a run that waits for free text, below its last reply."""
     return {"kind": "consultation", "question_hash": shown, "question": text("web.words"), "choices": []}
 
 
 def evidence_payload(story: list[StoredEvent], wanted: str) -> Payload | None:
-    """What one piece of evidence says, whole."""
+    """Return one piece of evidence in full."""
     describe = Describer()
     for recorded in story:
         event, described = recorded.event, describe(recorded.event)

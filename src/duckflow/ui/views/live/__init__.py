@@ -1,1 +1,1 @@
-"""What is drawn around the prompt, and drawn again as it changes: activity above it, the status bar below."""
+"""Views around the prompt, redrawn as they change: activity above it, the status bar below."""

@@ -75,7 +75,7 @@ class Activity:
         self._waiting = None
 
     def lines(self, state: AgentState, queued: Iterable[str], columns: int) -> tuple[Line, ...]:
-        """The lines to draw now."""
+        """Return the lines to draw."""
         room = columns - 1
         output = [line for line in self._output.split("\n") if line.strip()][-_OUTPUT_ROWS:]
         tail = [harmless(line.rpartition("\r")[2].expandtabs(4)) for line in output]
@@ -95,7 +95,7 @@ class Activity:
         return tuple([[("", "")], *shown] if shown else shown)
 
     def _model(self, columns: int) -> list[str]:
-        """The last words of the model's thinking, or the seconds until it is asked again."""
+        """Return the last words of the model's thinking, or the seconds until it is asked again."""
         if self._waiting is not None:
             left = math.ceil(self._waits_until - self._clock())
             now = self._waiting if self._waiting.wait_s is None else replace(self._waiting, wait_s=left)

@@ -16,7 +16,7 @@ _TARGET = 100
 
 
 def plan_tree(state: AgentState) -> str:
-    """The active plan with its steps and their tasks."""
+    """Return the active plan with its steps and their tasks."""
     plan = state.active_plan
     if plan is None:
         return text("plan.none")
@@ -31,7 +31,7 @@ def plan_tree(state: AgentState) -> str:
 
 
 def tasks_tree(state: AgentState) -> str:
-    """The background tasks with their status, and the background commands."""
+    """Return the background tasks with their status, and the background commands."""
     tasks = state.task_list.tasks if state.task_list else ()
     lines = [text("tasks.progress", done=_done(tasks), count=len(tasks))] if tasks else []
     lines += [f"  {MARKS[task.status]} {task_name(task)}" for task in tasks]
@@ -40,7 +40,7 @@ def tasks_tree(state: AgentState) -> str:
 
 
 def progress_line(state: AgentState, columns: int) -> Line | None:
-    """Progress of the background tasks in one line; None if none are running."""
+    """Return the progress of the background tasks in one line; None if none are running."""
     if state.task_list is None or state.task_list.ended:
         return None
     tasks = state.task_list.tasks
@@ -51,21 +51,21 @@ def progress_line(state: AgentState, columns: int) -> Line | None:
 
 
 def task_name(task: Task) -> str:
-    """A task in a few words."""
+    """Describe a task in a few words."""
     return action_name(task.operation, task.args, done=task.status == "completed")
 
 
 def action_name(
     operation: str, args: Mapping[str, object], path: str | None = None, *, done: bool = False
 ) -> str:
-    """An action in a few words: the operation and its target."""
+    """Describe an action in a few words: the operation and its target."""
     said = next(
         (args[name] for name in ("command", "pattern", "to") if isinstance(args.get(name), str)), path
     )
     named = (args[name] for name in ("path", "id", "name", "url", "tool") if args.get(name))
     target = cut(on_one_line(str(said or next(named, ""))), _TARGET)
     name = operation.replace(".", "_")
-    if not has_text(f"did.{name}"):  # of a plugin, or an MCP server
+    if not has_text(f"did.{name}"):  # an operation of a plugin or an MCP server
         return f"{on_one_line(operation)} {target}".rstrip()
     return (text(f"did.{name}", target=target) if done else text(f"doing.{name}", target=target)).strip()
 
