@@ -1,4 +1,4 @@
-"""Vi keys, themes, and what is in the prompt, as they look on a screen (M1, M2)."""
+"""Vi keys, themes, and /context on a screen (M1, M2)."""
 
 import sys
 from pathlib import Path
@@ -23,7 +23,7 @@ def prompt(folder: Path, theme: str = "auto", keys: str = "emacs") -> Terminal:
 
 
 def colour_of(terminal: Terminal, beginning: str) -> str:
-    """The colour of the first line that begins so."""
+    """Return the colour of the first line with this beginning."""
     rows = range(terminal.screen.lines)
     row = next(row for row in rows if terminal.screen.display[row].startswith(beginning))
     return terminal.screen.buffer[row][0].fg
@@ -60,7 +60,7 @@ def test_M1_a_theme_sets_the_colours(folder: Path):
 
 
 async def test_M2_context_tells_what_is_in_the_prompt_and_what_was_left_out(folder: Path):
-    """F3: what went first is named."""
+    """F3: the parts that were left out are named."""
     for name in ("a", "b", "c"):
         (folder / f"{name}.txt").write_text(f"{name} 1234567890\n" * 300)
     reads = [decision("", action("read_file", path=f"{name}.txt")) for name in ("a", "b", "c")]

@@ -1,4 +1,4 @@
-"""An approval as it is read: five points in both languages, nothing hidden (G1, SAFETY 8)."""
+"""Views of approvals: five points in both languages, nothing hidden (G1, SAFETY 8)."""
 
 import unicodedata
 
@@ -20,11 +20,11 @@ IGNORABLE = [
     *(*range(0xFE00, 0xFE10), 0xFEFF, 0xFFA0, *range(0xFFF0, 0xFFF9)),
     *(*range(0x1BCA0, 0x1BCA4), *range(0x1D173, 0x1D17B), *range(0xE0000, 0xE1000)),
 ]
-"""What Unicode says may be drawn as nothing (Default_Ignorable_Code_Point)."""
+"""Characters that may be invisible according to Unicode (Default_Ignorable_Code_Point)."""
 SEEN = frozenset(
     "\t\n \u3000\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
 )
-"""Blanks everybody sees, and signs that are formats by name but drawn."""
+"""Visible blanks, and visible signs in the category of format characters."""
 
 
 def approval(**fields: object) -> Approval:
@@ -48,7 +48,7 @@ def approval(**fields: object) -> Approval:
 
 
 def approval_text(asked: Approval) -> str:
-    """As every interface describes it: the difference, then the question."""
+    """Difference and question, as every interface describes them."""
     described = Describer()(ApprovalRequested(approval=asked))
     assert described is not None
     return described.difference + described.text

@@ -1,4 +1,4 @@
-"""The background in the conversation: its questions, its reports, and the chat that goes on meanwhile."""
+"""Background work in the conversation: its questions, its reports, and the chat beside it."""
 
 import json
 from pathlib import Path
@@ -96,7 +96,7 @@ def test_C4_cancel_stops_the_background(folder: Path, gate: Gate):
 
 
 def test_G11_cancel_stops_a_command_that_goes_on_and_offers_what_it_did(folder: Path):
-    """The request goes on with the next message, not with the answer."""
+    """The request continues with the next message, not with the answer."""
     start = {"operation": "shell.start", "args": {"command": "echo mine > own; echo up; sleep 1000000"}}
     answers = [decision("", start), decision("It runs.", next_step="pending_user"), decision("I see.")]
     with conversation(folder, *answers, args=("--mode", "auto", "--workspace", str(folder))) as terminal:

@@ -1,4 +1,4 @@
-"""M2, J7, L2: the commands as data, with help in both languages, what they do, and what they suggest."""
+"""M2, J7, L2: slash commands: their table, their help in both languages, their actions and suggestions."""
 
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -153,7 +153,7 @@ def test_K6_the_effort_is_chosen_or_shown_by_a_command(typed: str, told: list[st
 
 
 async def run(name: str, argument: str, **client: Any) -> str:
-    """What a command says, with a client that has this."""
+    """Run a command with a client that has these attributes; return its output."""
     context: Any = CommandContext(SimpleNamespace(**client), FakeWriter(), None, lambda _: None)
     await dispatch_in_turn(context, TypedCommand(name, argument))
     return context.writer.text

@@ -1,4 +1,4 @@
-"""I6, H6, J5: each kind of question to the user, provoked for real, on a terminal, answered by a number."""
+"""I6, H6, J5: every kind of consultation, really provoked on a terminal, and answered by a number."""
 
 import json
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ TRIES = [one for number in range(3) for one in (write(f"{number}.txt"), decision
 
 
 class Case(NamedTuple):
-    """What the model does, what is asked then, the number of the answer, and what follows."""
+    """Answers of the model, the question they lead to, the number chosen, and the effect."""
 
     kind: str
     answers: tuple[str | dict[str, Any], ...]

@@ -86,7 +86,7 @@ def test_no_with_a_reason_changes_nothing(folder: Path):
 
 
 def test_keys_typed_ahead_are_no_answer(folder: Path, gate: Gate):
-    """SAFETY 8: what was typed before the question was shown is a message that waits, not an answer."""
+    """SAFETY 8: a line typed before the question was shown is a queued message, not an answer."""
     answers = [gate.hold(WRITE), decision("I leave it."), decision("You said y.")]
     with conversation(folder, *answers) as terminal:
         ready(terminal)
@@ -125,7 +125,7 @@ def test_a_question_does_not_take_the_keyboard_from_someone_who_types(folder: Pa
 
 
 def test_messages_typed_while_it_works_wait_their_turn(folder: Path, gate: Gate):
-    """M1: the prompt stays open, and what is typed shows there and nowhere else."""
+    """M1: the prompt stays open, and typed text appears only there."""
     with conversation(folder, gate.hold(decision("Here it is.")), decision("Second.")) as terminal:
         ready(terminal)
         terminal.type("one\r")
@@ -168,7 +168,7 @@ def test_what_waited_for_work_that_was_stopped_is_back_on_the_line(folder: Path,
 
 
 def test_ctrl_c_at_the_prompt_clears_the_line_and_twice_leaves(folder: Path):
-    """M1: twice in a row, that is; what is said in between makes the second the first again."""
+    """M1: only twice in a row; a message in between starts the count again."""
     with conversation(folder, decision("Yes?")) as terminal:
         ready(terminal)
         terminal.type("never mind\x03")
@@ -401,7 +401,7 @@ def test_e_opens_the_editor_and_what_was_made_of_it_is_written(folder: Path):
 
 
 def test_e_on_an_edit_opens_the_whole_new_content_and_what_is_saved_becomes_the_file(folder: Path):
-    """G1: an edit speaks of a few lines, the editor shows the whole file as it would be."""
+    """G1: an edit has a few lines, but the editor shows the complete new file."""
     (folder / "a.txt").write_text("one\ntwo\nthree\n")
     editor = folder.parent / "editor.sh"
     editor.write_text('#!/bin/sh\ncp "$1" "$0.shown"\necho "four" >> "$1"\n')

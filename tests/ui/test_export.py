@@ -1,4 +1,4 @@
-"""L1: a session as a document, shown again, and with a title of its own."""
+"""L1: sessions exported as documents, replayed, and given a title."""
 
 import json
 from pathlib import Path

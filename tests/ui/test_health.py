@@ -1,4 +1,4 @@
-"""H6, H7, I5: how the duck is doing, as text in both languages."""
+"""H6, H7, I5: /status in both languages."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""M1: what is typed in any script is drawn whole, with the cursor where the next character goes."""
+"""M1: text in any script is drawn completely, with the cursor at the place of the next character."""
 
 import ast
 import sys
@@ -51,7 +51,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
-    """One program for all of them; each clears the line behind it."""
+    """One program for all tests; each clears the line it has typed."""
     folder = tmp_path_factory.mktemp("history")
     with Terminal([sys.executable, str(PROGRAM), str(folder)], columns=COLUMNS, warm=True) as started:
         started.wait_for("said 'ready'")
@@ -61,7 +61,7 @@ def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
 
 
 def input_lines(terminal: Terminal) -> list[str]:
-    """The lines of the input, between what was said and the bar."""
+    """Return the input lines, between the output and the bar."""
     shown = terminal.shown
     start = max((place for place, line in enumerate(shown) if line.startswith(">")), default=0)
     return shown[start : shown.index("[ bar ]")] if "[ bar ]" in shown else []
@@ -79,7 +79,7 @@ def test_it_is_drawn_and_sent_as_it_was_typed(terminal: Terminal, name: str):
 
 
 def test_the_line_can_be_edited_in_the_middle(terminal: Terminal):
-    """The cursor moves by what is drawn, two columns at a time."""
+    """The cursor moves over drawn characters, two columns at a time."""
     terminal.type("あいう\x1b[D\x1b[D")
     terminal.wait_until(lambda: terminal.screen.cursor.x == 4)
     terminal.type("x\x7fえ")
@@ -94,7 +94,7 @@ def test_a_tab_inside_a_paste_is_kept(terminal: Terminal):
 
 
 def last_said(terminal: Terminal) -> str | None:
-    """What was sent last, put together from the lines it was broken into."""
+    """Return the message sent last, joined from its wrapped lines."""
     text = "".join(
         line.ljust(COLUMNS) if len(line) == COLUMNS else line + "\n" for line in terminal.text.split("\n")
     )

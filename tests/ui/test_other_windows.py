@@ -1,4 +1,4 @@
-"""M7: the terminal and other processes are windows on one and the same session."""
+"""M7: several processes show and control the same session."""
 
 from contextlib import closing
 from pathlib import Path

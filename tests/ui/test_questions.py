@@ -162,7 +162,7 @@ async def test_what_was_edited_is_the_answer_and_no_change_asks_again():
 
 
 async def test_a_yes_counts_only_once_all_was_shown():
-    """What is longer than the screen comes page by page; nothing is hidden."""
+    """Long questions come page by page; nothing is hidden."""
     writer, keyboard = FakeWriter(), Keyboard("y", "", "all", "y")
     answer = await questions(keyboard, writer).approve(approval(LONG))
     assert answer == AnswerApproval(yes=True)

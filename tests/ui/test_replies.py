@@ -1,4 +1,4 @@
-"""M1: a reply is drawn block by block as it comes; how it is cut into pieces makes no difference."""
+"""M1: a reply is drawn block by block as it arrives, in pieces of any size."""
 
 from itertools import pairwise
 
@@ -103,7 +103,7 @@ def test_a_very_long_reply_is_written_plainly_and_whole():
 
 
 def test_what_was_just_drawn_is_not_shown_as_being_written_too():
-    """However slowly the lines are made: drawing may stop after each of them."""
+    """Even if the lines are made slowly: drawing may pause after each line."""
     made: list[str] = []
     writer = FakeWriter()
     writer.write = lambda texts: [made.append(text) or shown.append(stream.preview(20, 6)) for text in texts]

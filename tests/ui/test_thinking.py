@@ -1,4 +1,4 @@
-"""K6, K4: thinking is seen while it comes and folded when it is over; a wait counts down."""
+"""K6, K4: thinking is shown while it arrives and folded afterwards; a wait counts down."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +27,7 @@ def recorded(event: Event) -> StoredEvent:
 
 
 class Watch:
-    """A clock that goes on only when it is told to."""
+    """A clock that the test moves."""
 
     def __init__(self) -> None:
         self.now = 100.0

@@ -108,7 +108,7 @@ def test_G1_no_edit_always_and_yes_each_do_what_they_say(language: str, folder: 
 
 
 def test_C1_M1_background_work_chat_and_a_resize_at_once(folder: Path, tmp_path: Path):
-    """The chat answers while tasks run, and the window is made narrow and wide meanwhile."""
+    """The chat answers while tasks run and the window is resized."""
     tasks = [
         {"operation": "file_ops.write_file", "args": {"path": "a.txt", "content": "neu\n"}},
         {"operation": "file_ops.write_file", "args": {"path": "b.txt", "content": "neu\n"}},

@@ -1,4 +1,4 @@
-"""Traces: spans of what happened, with its times and without its words; nothing is imported if off."""
+"""Traces: spans with times and without messages; if tracing is off, nothing is imported."""
 
 import json
 import subprocess

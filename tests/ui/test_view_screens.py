@@ -82,7 +82,7 @@ CRASHED = Recovered(finished=("wrote 文書/設計.md",), unknown=("shell.run ma
 
 
 class Drawn(NamedTuple):
-    """A view, and words that must be on it."""
+    """A view, and words it must contain."""
 
     draw: Callable[[FakeWriter], None]
     en: tuple[str, ...]

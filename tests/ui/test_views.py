@@ -1,4 +1,4 @@
-"""M1, M4: every view in both languages at 60, 80 and 120 columns: all there, nothing wider than that."""
+"""M1, M4: every view in both languages at 60, 80 and 120 columns: complete, and never too wide."""
 
 import itertools
 import re
@@ -81,7 +81,7 @@ def joined(lines) -> str:
 
 
 def drawn(text: str, columns: int) -> list[str]:
-    """What a screen shows of it; a line too wide would come out as two."""
+    """Return the lines on a screen, where a line that is too wide becomes two."""
     screen = pyte.Screen(columns, 60)
     pyte.Stream(screen).feed(text.replace("\n", "\r\n"))
     lines = [line.rstrip() for line in screen.display]
@@ -185,7 +185,7 @@ def test_a_command_shows_its_end_and_how_much_more_there_is(language, columns):
 
 
 def tell(writer: FakeWriter, operation: str, args: dict, **fields) -> None:
-    """An action as the screen shows it, from its beginning to its end."""
+    """Show an action on the screen, from its beginning to its end."""
     action = Action(operation=operation, args=args)
     ended = {"action_id": "a1", "operation": operation, "outcome": "ok", "evidence_id": "e1", **fields}
     screen = Screen(writer)

@@ -1,4 +1,4 @@
-"""What a person sees while they wait, and what a model can't do to the terminal."""
+"""The screen during work, and protection of the terminal from a model's text."""
 
 import sys
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_I10_one_plain_line_says_what_is_going_on_by_profile_and_without_numbers
 
 
 def test_a_reply_is_seen_while_it_is_written_and_stays_once(folder: Path, tmp_path: Path):
-    """A small model's reply is there before the file it announces is written."""
+    """A small model's reply appears before the file it announces is written."""
     gate = Gate(tmp_path / "gate")
     content = gate.hold("print(1)\n```", "Content")
     wants = (
@@ -84,7 +84,7 @@ def test_a_reply_can_not_steer_the_terminal(folder: Path):
 
 
 def test_what_the_model_says_of_a_change_can_not_draw_a_question_of_its_own():
-    """SAFETY 8: the reason stays on its line, with everything in it visible."""
+    """SAFETY 8: the reason stays on its line, with hidden characters made visible."""
     shown = points_text(
         Approval(
             approval_id="p1",
@@ -106,7 +106,7 @@ def test_emoji_and_japanese_are_harmless():
 
 
 def test_a_bar_for_a_model_that_is_there_already_is_not_shown(folder: Path):
-    """`make run` asks each time whether the model is needed; with one named it says nothing."""
+    """`make run` checks each time if the model is needed; with a model in the settings it prints nothing."""
     command = [sys.executable, "-m", "duckflow", "model", "install", "--if-needed"]
     with Terminal(command, env={"DUCKFLOW_MODEL": "scripted:none"}, warm=True) as terminal:
         assert terminal.wait_for_end() == 0
