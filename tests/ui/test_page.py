@@ -25,7 +25,7 @@ def test_M7_nothing_on_the_page_can_become_markup_or_comes_from_outside():
 
 
 def test_M7_the_page_draws_what_it_is_told(tmp_path: Path):
-    """Differences side by side, a chart with the reasons for changes, questions that must be read, the fleet."""
+    """Differences side by side, a chart with reasons for changes, questions that must be read, the fleet."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("needs node; `make test-browser` drives the whole page")
