@@ -20,13 +20,7 @@ from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.output.diff import difference_lines
 from duckflow.ui.output.escaping import harmless
 from duckflow.ui.output.writer import Writer
-from duckflow.ui.views.approval import (
-    ApprovalView,
-    ColouredLine,
-    approval_view,
-    brief_lines,
-    point_lines,
-)
+from duckflow.ui.views.approval import ApprovalView, ColouredLine, approval_view, brief_lines, point_lines
 from duckflow.ui.views.events import consultation_text
 
 _EDIT = frozenset({"e", "edit", "編集", "4"})
@@ -52,9 +46,9 @@ class Questions:
         `proposed` is the complete text to be written or run, if the user may change it.
         """
         view = approval_view(approval)
-        shown = approval.difference.strip()
-        difference = ["", *difference_lines(approval.difference, self._writer)] if shown else []
-        unseen = [*difference, *self._rows(brief_lines(view))]
+        unseen = self._rows(brief_lines(view))
+        if approval.difference.strip():
+            unseen = ["", *difference_lines(approval.difference, self._writer), *unseen]
         while True:
             unseen = self._page(unseen)
             said = await self._ask(_approval_keys(view, proposed, len(unseen)))
@@ -73,12 +67,14 @@ class Questions:
                 )
                 if edited is not None:
                     return AnswerApproval(yes=True, edited=edited)
+            elif (answer := read_answer(said)) is None:
+                self._writer.line(text("approval.unclear"), "yellow")
+            elif (answer.always and not view.always) or (answer.edited is not None and not view.editable):
+                self._writer.line(text("approval.not_offered"), "yellow")
+            elif answer.yes and unseen:
+                self._writer.line(text("approval.unseen", count=len(unseen)), "yellow")
             else:
-                answer = read_answer(said)
-                if answer is not None and self._counts(answer, view, len(unseen)):
-                    return answer
-                if answer is None:
-                    self._writer.line(text("approval.unclear"), "yellow")
+                return answer
 
     async def consult(self, consultation: Consultation) -> ChooseWay | None:
         """Return the user's choice; None for no answer."""
@@ -101,16 +97,6 @@ class Questions:
                 return said
             self._context.screen.said(said.strip())
             await dispatch_in_turn(self._context, typed)
-
-    def _counts(self, answer: AnswerApproval, view: ApprovalView, unseen: int) -> bool:
-        """Return True if the answer is allowed; otherwise tell the user why not."""
-        if (answer.always and not view.always) or (answer.edited is not None and not view.editable):
-            self._writer.line(text("approval.not_offered"), "yellow")
-            return False
-        if answer.yes and unseen:
-            self._writer.line(text("approval.unseen", count=unseen), "yellow")
-            return False
-        return True
 
     def _rows(self, lines: Iterable[ColouredLine]) -> list[str]:
         """Return the lines as rows of the screen."""
