@@ -5,7 +5,6 @@ from acp import schema
 from duckflow.domain.session_client import SessionClient
 from duckflow.ui.commands.actions import CommandContext, dispatch_in_turn
 from duckflow.ui.commands.table import TypedCommand, listed_commands
-from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.writer import Writer
 from duckflow.ui.screen import Screen
 
@@ -18,7 +17,7 @@ def available_commands(client: SessionClient) -> list[schema.AvailableCommand]:
     return [
         schema.AvailableCommand(
             name=name,
-            description=on_one_line(does),
+            description=does,
             input=schema.AvailableCommandInput(schema.UnstructuredCommandInput(hint=takes))
             if takes
             else None,

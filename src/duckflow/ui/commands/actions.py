@@ -13,7 +13,6 @@ from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.table import (
     IN_SECOND_WINDOW,
-    MAX_HELP_CHARS,
     Command,
     TypedCommand,
     find_command,
@@ -98,10 +97,8 @@ def show(context: CommandContext, lines: Iterable[str]) -> None:
 
 def show_help(context: CommandContext) -> None:
     """List all commands and keys."""
-    rows = [
-        (on_one_line(f"/{name} {takes}".rstrip()), cut(on_one_line(does), MAX_HELP_CHARS))
-        for name, takes, does in listed_commands(context.client)
-    ]
+    listed = listed_commands(context.client)
+    rows = [(on_one_line(f"/{name} {takes}".rstrip()), does) for name, takes, does in listed]
     rows += [(keys, text(f"keys.{does}_does")) for does, keys in _KEYS.items()]
     wide = max(width_of(name) for name, _ in rows)
     for name, does in rows:

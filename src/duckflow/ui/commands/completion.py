@@ -10,10 +10,11 @@ from duckflow.domain.modes import MODES
 from duckflow.domain.session_client import SessionClient
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
-from duckflow.ui.commands.table import COMMANDS, MAX_HELP_CHARS, SLASHES, find_command, listed_commands
+from duckflow.ui.commands.table import COMMANDS, SLASHES, find_command, listed_commands
 from duckflow.ui.output.escaping import on_one_line
 
 _MOST = 50
+_TITLE = 50
 
 
 class Suggestions(Completer):
@@ -47,11 +48,8 @@ class Suggestions(Completer):
         for listed, takes, does in listed_commands(self._client):
             ours = COMMANDS.get(listed)
             if any(one.startswith(name) for one in (listed, *(ours.aliases if ours else ()))):
-                shown, meta = (
-                    on_one_line(f"/{listed} {takes}".rstrip()),
-                    cut(on_one_line(does), MAX_HELP_CHARS),
-                )
-                yield Completion(f"/{listed}", -len(typed) - 1, display=shown, display_meta=meta)
+                shown = on_one_line(f"/{listed} {takes}".rstrip())
+                yield Completion(f"/{listed}", -len(typed) - 1, display=shown, display_meta=does)
 
     def _choices(self, command: str) -> list[tuple[str, str]]:
         """Arguments of a command, each with its meaning."""
@@ -64,7 +62,7 @@ class Suggestions(Completer):
                 return [(effort, text(f"effort.means.{effort}")) for effort in EFFORTS]
             case "resume":
                 earlier = self._client.sessions()
-                return [(one.session_id, cut(on_one_line(one.title), MAX_HELP_CHARS)) for one in earlier]
+                return [(one.session_id, cut(on_one_line(one.title), _TITLE)) for one in earlier]
             case "diff":
                 return [("session", "")]
             case _:

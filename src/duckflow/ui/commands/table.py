@@ -11,7 +11,9 @@ from duckflow.domain.model import EFFORTS
 from duckflow.domain.modes import MODES
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.session_client import SessionClient
+from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
+from duckflow.ui.output.escaping import on_one_line
 
 
 class Command(NamedTuple):
@@ -63,7 +65,7 @@ IN_SECOND_WINDOW = frozenset(
     "status goal plan tasks cancel undo rewind mode effort cost expand quit".split()  # noqa: SIM905
 )
 """Commands that work in a second window."""
-MAX_HELP_CHARS = 72
+_MAX_HELP_CHARS = 200
 _ALIASES = {alias: command.name for command in COMMANDS.values() for alias in command.aliases}
 _REDO = ("redo", "やり直し", "やり直す")
 _CLOSE_MATCH = 0.75
@@ -122,7 +124,11 @@ def listed_commands(client: SessionClient) -> list[tuple[str, str, str]]:
         for server in client.servers()
         for prompt in server.prompts
     ]
-    return ours + [one for one in (*own, *prompts) if one[0] not in COMMANDS]
+    return ours + [
+        (name, takes, cut(on_one_line(does), _MAX_HELP_CHARS))
+        for name, takes, does in (*own, *prompts)
+        if name not in COMMANDS
+    ]
 
 
 def find_command(name: str) -> Command | None:
