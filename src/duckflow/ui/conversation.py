@@ -116,7 +116,7 @@ class Conversation(Listener):
                 long = time.monotonic() - self._began > _NOTIFY_AFTER_S
                 if busy and not self._busy:
                     self._began = time.monotonic()
-                elif self._busy and not busy and long and self._open() is None:
+                elif self._busy and not busy and long and self._client.state.question is None:
                     self._frontend.notify(text("notice.done"))
                 self._busy = busy
             case StoredEvent(event=ApprovalRequested() | ConsultationRequested() | TaskReported()):
@@ -203,7 +203,7 @@ class Conversation(Listener):
         while True:
             await self._rest()
             self._own = None
-            asked = self._open()
+            asked = self._client.state.question
             if asked is None or hash_of(asked) == self._left_open:
                 return
             self._frontend.notify(text("notice.question"))
@@ -211,17 +211,14 @@ class Conversation(Listener):
             if answer is not None:
                 self._own = ""
                 await self._carry_out(answer)
-            if self._guest or (answer is None and self._open() == asked):
+            if self._guest or (answer is None and self._client.state.question == asked):
                 self._left_open = hash_of(asked)  # a guest sees what its answer did later
-
-    def _open(self) -> Approval | Consultation | None:
-        return self._client.state.question
 
     async def _answered(self, asked: Approval | Consultation) -> SessionCommand | None:
         """Return the answer given here; None if the user gave none, or another window was faster."""
         self._own = ""
         here = asyncio.ensure_future(self._ask(asked))
-        gone = asyncio.ensure_future(self._until(lambda: self._open() != asked))
+        gone = asyncio.ensure_future(self._until(lambda: self._client.state.question != asked))
         try:
             await asyncio.wait({here, gone}, return_when=asyncio.FIRST_COMPLETED)
             if not gone.done():
