@@ -46,6 +46,8 @@ class Screen:
 
     def __call__(self, what: SessionUpdate) -> None:
         """Show an update."""
+        if not isinstance(what, StatusChanged | ThinkingShown | OutputPiece):
+            self._fold_thinking()
         match what:
             case StatusChanged():
                 self.activity.busy = what.busy
@@ -53,12 +55,6 @@ class Screen:
                 self.activity.add_thinking(what.text)
             case OutputPiece():
                 self.activity.add_output(what.text)
-            case _:
-                self._fold_thinking()
-                self._take(what)
-
-    def _take(self, what: StoredEvent | ReplyPiece | ReplyVoid | Waiting) -> None:
-        match what:
             case ReplyPiece():
                 self.activity.end_waiting()
                 self._shown.append(what.text)
@@ -95,11 +91,10 @@ class Screen:
     def _fold_thinking(self) -> None:
         """Show in one line that the model has thought, and for how long."""
         thinking = self.activity.end_thinking()
-        if thinking is None:
-            return
-        self._last = thinking.text
-        seconds, words = max(round(thinking.seconds), 1), count_words(thinking.text)
-        self._line(text("thinking.over", seconds=seconds, words=f"{words:,}"), "dim")
+        if thinking is not None:
+            lasted, self._last = thinking
+            seconds, words = max(round(lasted), 1), f"{count_words(self._last):,}"
+            self._line(text("thinking.over", seconds=seconds, words=words), "dim")
 
     def _event(self, described: EventDescription) -> None:
         if described.kind == "reply":

@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 from duckflow.domain.frozen import replace
 from duckflow.domain.live_updates import Waiting
@@ -24,13 +23,6 @@ _LAST_PIECES, _LAST_CHARS = 100, 500
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _PER_SECOND = 4
 _QUEUED = 3
-
-
-class Thinking(NamedTuple):
-    """A model's finished thinking: its duration, and its readable text."""
-
-    seconds: float
-    text: str
 
 
 class Activity:
@@ -61,10 +53,10 @@ class Activity:
             self._thinks_since = self._clock()
         self._thoughts.append(piece)
 
-    def end_thinking(self) -> Thinking | None:
-        """Return the thinking that has ended, if it was readable."""
+    def end_thinking(self) -> tuple[float, str] | None:
+        """Return seconds and text of the thinking that has ended, if it was readable."""
         thought, self._thoughts = "".join(self._thoughts)[-_MAX_THINKING_CHARS:].strip(), []
-        return Thinking(self._clock() - self._thinks_since, thought) if thought else None
+        return (self._clock() - self._thinks_since, thought) if thought else None
 
     def wait(self, waiting: Waiting) -> None:
         """Count down the seconds until the model is asked again."""
