@@ -29,19 +29,24 @@ PromptSession(bottom_toolbar="bar").prompt("> ")
 FLOOD = """
 import asyncio, sys
 from pathlib import Path
-from duckflow.domain.events import Reply
+from duckflow.domain.events import Reply, StoredEvent
 from duckflow.domain.live_updates import OutputPiece
 from duckflow.domain.state import AgentState
-from duckflow.ui.frontend import open_front
+from duckflow.ui.frontend import open_frontend
+from duckflow.ui.input.keyboard import Listener
+from duckflow.ui.input.prompt_view import PromptView
 from duckflow.ui.screen import Screen
-from duckflow.ui.input.prompt_view import View
+
+class Flooded(Listener):
+    def view(self, columns):
+        return PromptView(activity=self.screen.activity.lines(AgentState(), (), columns))
 
 async def main():
-    frontend = open_front(lambda: Path(sys.argv[1]) / "history")
+    frontend = open_frontend(lambda: Path(sys.argv[1]) / "history")
     screen = Screen(frontend.writer)
-    state = AgentState()
     screen.activity.busy = True
-    frontend.prompt.draw = lambda columns: View(activity=screen.activity.lines(state, (), columns))
+    frontend.prompt.listener = Flooded(frontend.prompt.left)
+    frontend.prompt.listener.screen = screen
     await asyncio.sleep(0.5)
     frontend.writer.line("ready")
     await frontend.keyboard.inbox.get()
@@ -52,7 +57,8 @@ async def main():
             await asyncio.sleep(0)
     else:
         paragraph = "A reply with **bold** words, `code` and 日本語の文章。 " * 20
-        screen._event(Reply(text="\\n\\n".join([paragraph] * (10_000_000 // len(paragraph)))))
+        reply = Reply(text="\\n\\n".join([paragraph] * (10_000_000 // len(paragraph))))
+        screen(StoredEvent.model_construct(seq=1, at=None, event=reply))
     frontend.writer.line("flood over")
     while True:
         frontend.writer.line("said " + await frontend.keyboard.inbox.get())

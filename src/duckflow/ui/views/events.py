@@ -109,10 +109,8 @@ _FOR_MODELS = {"llm.bad_answer": "llm.bad_answer_plain", "llm.bad_last_answer": 
 
 def waiting_line(waiting: Waiting) -> str:
     """Say that a model is asked again, why, and when."""
-    reason = text(waiting.reason)
-    if waiting.wait_s is None:
-        return reason
-    return text("llm.waiting", reason=reason, seconds=round(waiting.wait_s))
+    reason, wait_s = text(waiting.reason), waiting.wait_s
+    return reason if wait_s is None else text("llm.waiting", reason=reason, seconds=round(wait_s))
 
 
 def error_text(event: events.ErrorReported) -> str:
@@ -134,13 +132,12 @@ def effort_line(effort: EffortChoice) -> str:
 
 def consultation_text(consultation: Consultation) -> str:
     """Return the situation, the findings, and the numbered choices."""
-    known = [text(finding.key, **finding.values) for finding in consultation.findings]
-    ways = [
-        f"  {number}. {text(f'consultation.choice.{choice}')}"
-        for number, choice in enumerate(consultation.choices, start=1)
-    ]
-    situation = text(consultation.situation, **consultation.values)
-    return visible("\n".join([situation, *known, text("consultation.ways"), *ways]))
+    lines = [text(consultation.situation, **consultation.values)]
+    lines += [text(finding.key, **finding.values) for finding in consultation.findings]
+    lines.append(text("consultation.ways"))
+    for number, choice in enumerate(consultation.choices, start=1):
+        lines.append(f"  {number}. {text(f'consultation.choice.{choice}')}")
+    return visible("\n".join(lines))
 
 
 _COMMAND = "shell.run"
@@ -162,10 +159,9 @@ def _describe_action(event: events.ActionFinished, action: Action | None) -> Eve
     ended = event.operation == _COMMAND and event.outcome == "ok"
     outcome: ActionOutcome = "failed" if ended and event.exit_code != 0 else event.outcome
     reason = ""
-    if ended and event.exit_code is None:
-        reason = text("action.stopped")
-    elif ended and outcome == "failed":
-        reason = text("action.exit_code", code=event.exit_code)
+    if ended and outcome == "failed":
+        code = event.exit_code
+        reason = text("action.stopped") if code is None else text("action.exit_code", code=code)
     elif outcome != "ok" and said and current_language() == "en":
         reason = cut(on_one_line(said[0]), _RESULT)
     because = text("action.because", reason=reason) if reason else ""

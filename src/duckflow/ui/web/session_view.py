@@ -96,13 +96,12 @@ class SessionView:
 
         A fleet run asks only while it waits, and may wait for free text.
         """
-        if run is not None and run["question"] is None:
-            return None
-        if self.state.approval is not None:
-            return approval_payload(self.state.approval)
-        if self.state.consultation is not None:
-            return consultation_payload(self.state.consultation)
-        return run["question"] if run is not None else None
+        asked = self.state.question
+        if run is not None and (asked is None or run["question"] is None):
+            return run["question"]
+        if isinstance(asked, Approval):
+            return approval_payload(asked)
+        return consultation_payload(asked) if asked is not None else None
 
     def _note(self, recorded: StoredEvent) -> None:
         """Add a point to the chart for an event that changed the vitals or the limit (H7)."""
