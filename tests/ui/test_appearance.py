@@ -94,7 +94,7 @@ def test_K7_context_tells_the_window_and_its_origin(folder: Path):
         ready(terminal)
         terminal.type("/context\r")
         terminal.wait_for("of 50,000 tokens")
-        terminal.wait_for("The window: set by")
+        terminal.wait_for("Window: set by")
 
 
 def test_M2_context_in_a_conversation_with_vi_keys(folder: Path):

@@ -70,7 +70,7 @@ def test_G1_a_low_risk_takes_two_lines_after_the_difference():
     low = approval(risk="low", reasons=())
     shown = approval_text(low).removeprefix(low.difference).split("\n")
     assert shown == [
-        "🦆 Write src/a.py? +1 −1 · low risk · /undo takes it back",
+        "🦆 Write src/a.py? +1 −1 · low risk · /undo reverts it",
         "  Why: make it faster",
     ]
     set_language("ja")

@@ -60,7 +60,7 @@ CASES = (
         "stagnation",
         (*[read("a.txt")] * 4, decision("Now another way.", next_step="pending_user")),
         {
-            "en": ("same steps", "Done over and over: a.txt", "1. Stop here", "4. Try another approach"),
+            "en": ("same steps", "Repeated several times: a.txt", "1. Stop here", "4. Try another approach"),
             "ja": (
                 "同じ手順の繰り返し",
                 "何度もやり直したもの: a.txt",
@@ -146,7 +146,7 @@ CASES = (
         (*TRIES, *[POOR] * 3, *[AGAIN] * 3, *[PLAN] * 3, CAUSE),
         {
             "en": (
-                "This is where it stands:",
+                "Current state:",
                 "Request: Do it",
                 "Attempts: 3",
                 "0.40 of 1",
@@ -156,7 +156,7 @@ CASES = (
                 "5. Stop here",
             ),
             "ja": (
-                "届きませんでした",
+                "仕上げられませんでした",
                 "依頼: Do it",
                 "0.40",
                 "the second half",

@@ -66,6 +66,6 @@ async def test_an_export_has_the_questions_and_what_was_chosen(tmp_path: Path):
         events = [*duck.app.log.load(duck.state.session_id)]
         events.append(StoredEvent(seq=len(events) + 1, at=events[-1].at, event=answered))
     page = as_markdown("t", events)
-    assert "I keep coming back to the same steps" in page
+    assert "I keep repeating the same steps" in page
     assert "  3. Continue like this" in page
     assert "- → Continue like this quickly" in page

@@ -93,7 +93,7 @@ def test_J3_whoever_looks_at_a_score_sees_why_it_was_held_down(language):
 
 
 def test_J8_while_requirements_are_looked_for_and_before_any_request():
-    assert "still being worked out" in goal_text(state(TaskObjective(request="x")))
+    assert "still being extracted" in goal_text(state(TaskObjective(request="x")))
     assert goal_text(AgentState()) == "There is no request yet. Say what you want done."
 
 
@@ -103,7 +103,7 @@ def test_J8_after_the_request_ended():
     assert "it prints hello" in shown
     assert shown.endswith("✓ Done")
     talk = Request(request_id="r", text="hi", objective=TaskObjective(request="hi"), outcome="done")
-    assert "not broken down" in goal_text(AgentState(finished=talk))
+    assert "not split into requirements" in goal_text(AgentState(finished=talk))
 
 
 def test_J8_long_japanese_is_cut_by_the_columns_it_takes():
@@ -164,7 +164,7 @@ def test_J11_what_was_not_checked_is_said_if_nothing_was_run():
     ran = CheckResult(kind="example", name="f() == 1", state="passed")
     lint = CheckResult(kind="diagnostic", name="ruff", state="passed")
     told = {
-        name: "What they do was not checked"
+        name: "Their behaviour was not checked"
         in evaluation_text(Evaluated(iteration=1, evaluation=one, results=seen))
         for name, one, seen in (
             ("nothing", done, ()),

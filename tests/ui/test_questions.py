@@ -99,7 +99,7 @@ async def test_G1_a_question_mark_opens_the_five_points():
     assert writer.text.split("\n") == [
         "",
         "+neu",
-        "🦆 Write a.txt? low risk · /undo takes it back",
+        "🦆 Write a.txt? low risk · /undo reverts it",
         "  Why: you asked for it",
     ]
     writer = FakeWriter()

@@ -110,7 +110,7 @@ VIEWS = {
     "no plan": Drawn(lambda writer: writer.line(plan_tree(STATE)), ("no plan",), ("計画はありません",)),
     "no tasks": Drawn(lambda writer: writer.line(tasks_tree(STATE)), ("No tasks",), ("作業はありません",)),
     "no cost": Drawn(lambda writer: writer.raw(cost_text(STATE)), (), ()),
-    "help": Drawn(help_, ("/undo", "Ctrl-R", "messages wait"), ("/undo", "Ctrl-R", "順番を待ちます")),
+    "help": Drawn(help_, ("/undo", "Ctrl-R", "are queued"), ("/undo", "Ctrl-R", "順番を待ちます")),
     "approval": Drawn(
         approve,
         (
@@ -126,7 +126,7 @@ VIEWS = {
     ),
     "consultation": Drawn(
         lambda writer: writer.line(consultation_text(CONSULTATION)),
-        ("the same steps", "Done over and over", "How should we continue?", "3. Try another approach"),
+        ("the same steps", "Repeated several times", "How should we continue?", "3. Try another approach"),
         ("同じ手順", "何度もやり直した", "どう進めましょうか", "3. やり方を変える"),
     ),
     "undo": Drawn(
