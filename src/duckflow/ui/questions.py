@@ -135,11 +135,7 @@ class RelayPrompt:
         """Return the pasted answer, up to Enter. A command is no answer: it acts now, or after the work."""
         later: list[str] = []
         try:
-            while True:
-                said = await self._keyboard.answer(text("relay.paste"))
-                line = said.strip() if said else ""
-                if not said or not line:
-                    raise ProviderError("relay.no_answer")
+            while (said := await self._keyboard.answer(text("relay.paste"))) and (line := said.strip()):
                 if read_command(line) is None:
                     return said
                 if not self._keyboard.listener.handle_line(line):
@@ -147,3 +143,4 @@ class RelayPrompt:
         finally:
             for line in later:
                 self._keyboard.inbox.put(line)
+        raise ProviderError("relay.no_answer")
