@@ -7,28 +7,28 @@ from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import on_one_line
 
 
-def hook_lines(brought: Extensions) -> Sequence[str]:
+def hook_lines(extensions: Extensions) -> Sequence[str]:
     """List hooks: when each runs, and the file it comes from."""
-    lines = [_hook_line(hook) for listed in brought.hooks for hook in listed.hooks] or [text("hooks.none")]
-    if unused := [name for listed in brought.hooks for name in listed.unused]:
+    lines = [_hook_line(hook) for listed in extensions.hooks for hook in listed.hooks] or [text("hooks.none")]
+    if unused := [name for listed in extensions.hooks for name in listed.unused]:
         lines.append(text("hooks.unused", names=on_one_line(", ".join(unused))))
     return lines
 
 
-def skill_lines(brought: Extensions) -> Sequence[str]:
+def skill_lines(extensions: Extensions) -> Sequence[str]:
     """List skills, and whether each belongs to the project or the user."""
     return [
         f"{skill.name}  ({text('skills.project' if skill.own else 'skills.user')})"
         f"  {on_one_line(skill.description)}"
-        for skill in brought.skills
+        for skill in extensions.skills
     ] or [text("skills.none")]
 
 
-def plugin_lines(brought: Extensions) -> Sequence[str]:
+def plugin_lines(extensions: Extensions) -> Sequence[str]:
     """List plugins: what each adds, or its error."""
     return [
         on_one_line(f"{one.name} {one.version}  {one.error or ', '.join(one.brings)}")
-        for one in brought.plugins
+        for one in extensions.plugins
     ] or [text("plugins.none")]
 
 
