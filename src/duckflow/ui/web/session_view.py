@@ -167,7 +167,12 @@ def consultation_payload(asked: Consultation) -> Payload:
         {"name": choice, "label": label, "words": effect_of(choice).needs_words}
         for choice, label in labels.items()
     ]
-    return {"kind": "consultation", "question_hash": hash_of(asked), "question": situation, "choices": choices}
+    return {
+        "kind": "consultation",
+        "question_hash": hash_of(asked),
+        "question": situation,
+        "choices": choices,
+    }
 
 
 def words_payload(shown: str) -> Payload:
