@@ -51,13 +51,17 @@ def prose(source: str) -> Iterator[str]:
 
 
 @cache
+def prose_of(path: Path) -> str:
+    return "\n".join(prose(path.read_text("utf-8")))
+
+
+@cache
 def named_in(folder: str) -> dict[str, set[str]]:
     """Ids by the files below a folder that name them."""
     found: dict[str, set[str]] = {}
     for path in sorted({*(ROOT / folder).rglob("*.py")} - {Path(__file__)}):
-        source = path.read_text("utf-8")
-        if ID.search(source.replace("_", " ")):
-            for name in ids_in("\n".join(prose(source))):
+        if ID.search(path.read_text("utf-8").replace("_", " ")):
+            for name in ids_in(prose_of(path)):
                 found.setdefault(name, set()).add(str(path.relative_to(ROOT)))
     return found
 
@@ -86,7 +90,7 @@ def test_an_id_stands_without_the_name_of_another_document(folder: str):
     assert not {
         path.name: hits
         for path in files
-        if (hits := named.findall("\n".join(prose(path.read_text("utf-8")))))
+        if named.search(path.read_text("utf-8")) and (hits := named.findall(prose_of(path)))
     }
 
 
