@@ -87,7 +87,7 @@ def test_G1_a_low_risk_is_printed_in_a_few_lines_after_its_difference(folder: Pa
     model = f"scripted:{write_script(folder.parent / 's.jsonl', [WRITE])}"
     shown = run(folder, "go", "--model", model).stderr
     for words in (
-        "+model\n🦆 Write src/a.txt? +1 −0 · low risk · /undo takes it back\n",
+        "+model\n🦆 Write src/a.txt? +1 −0 · low risk · /undo reverts it\n",
         "I'm asking because this mode asks before such a change",
         "--answer yes",
     ):

@@ -74,7 +74,7 @@ def test_without_a_judge_a_request_is_not_judged_and_that_is_said(folder: Path):
         with ModelServer(play(*[writes("a.txt", "x\n")] * 2, SatisfactionEvaluation=[reply] * 20)) as server:
             done = run(folder, server, "Create a.txt")
             assert done.returncode == 1, done.stderr
-            assert "Not judged" in done.stderr
+            assert "Not evaluated" in done.stderr
             assert "Satisfied" not in done.stderr
             japanese = run(folder, server, "a.txt を作って", english=False)
             assert japanese.returncode == 1, japanese.stderr

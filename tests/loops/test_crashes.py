@@ -177,7 +177,7 @@ def test_the_place_where_a_kill_is_made_up_is_the_place_where_files_change():
     assert atomic.os is os
 
 
-@every_row(("language", "word"), [("en", "Unknown, please look"), ("ja", "不明")])
+@every_row(("language", "word"), [("en", "Unknown, please check"), ("ja", "不明")])
 def test_M4_what_was_found_is_told_in_both_languages(language: str, word: str):
     set_language(language)
     found = Recovered(finished=("a",), not_done=("b",), unknown=("c",), not_run=("d",))

@@ -138,7 +138,7 @@ PARTS = 4
 async def test_G9_ordinary_commands_do_what_they_do_in_a_plain_shell(
     project, tmp_path, env, open_shell, part
 ):
-    """Run each in a plain shell and in plain namespaces; bubblewrap, whose copies are the same, runs a third."""
+    """Run each in a plain shell and in plain namespaces; bubblewrap has the same copies and runs a third."""
     shells, missing = {}, []
     for level in ("bubblewrap", "namespaces"):
         try:
