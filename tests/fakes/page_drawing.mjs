@@ -50,7 +50,7 @@ assert.match(chart.tag('circle')[0].textContent, /limit set to 9/);
 assert.match(chart.tag('table')[0].textContent, /limit set to 9/);
 
 const sent = [];
-const asked = { kind: 'approval', shown: 'hash', risk: 'low', question: EVIL, facts: [], intent: '', rationale: 'r', risk_line: '', impact: [], alternatives: [], difference: [['both', 1, 'x', 1, 'x']], always: 'all of it' };
+const asked = { kind: 'approval', question_hash: 'hash', risk: 'low', question: EVIL, facts: [], intent: '', rationale: 'r', risk_line: '', impact: [], alternatives: [], difference: [['both', 1, 'x', 1, 'x']], always: 'all of it' };
 const section = new Item('section');
 drawQuestion(section, asked, (command) => sent.push(command));
 const difference_box = section.id('difference');
@@ -69,13 +69,13 @@ section.id('difference').fire('scroll');
 assert.ok(!section.id('yes').disabled && !section.id('always').disabled);
 section.id('reason').value = ' because ';
 for (const name of ['yes', 'always', 'no']) section.id(name).fire('click');
-assert.deepEqual(sent.map((one) => [one.shown, one.answer.yes, one.answer.always, one.answer.reason]), [['hash', true, false, ''], ['hash', true, true, ''], ['hash', false, false, 'because']]);
+assert.deepEqual(sent.map((one) => [one.question_hash, one.answer.yes, one.answer.always, one.answer.reason]), [['hash', true, false, ''], ['hash', true, true, ''], ['hash', false, false, 'because']]);
 drawQuestion(section, null, () => {});
 assert.ok(section.hidden && section.children.length === 0, 'answered: gone');
-drawQuestion(section, { kind: 'consultation', shown: 'h2', question: 'How?', choices: [{ name: 'go_on', label: 'On', words: false }] }, (command) => sent.push(command));
+drawQuestion(section, { kind: 'consultation', question_hash: 'h2', question: 'How?', choices: [{ name: 'go_on', label: 'On', words: false }] }, (command) => sent.push(command));
 section.id('words').value = '';
 section.all((one) => one.attributes['data-choice'])[0].fire('click');
-assert.deepEqual(sent.at(-1), { kind: 'choose', shown: 'h2', way: { choice: 'go_on', text: '' } });
+assert.deepEqual(sent.at(-1), { kind: 'choose', question_hash: 'h2', way: { choice: 'go_on', text: '' } });
 
 const run = { id: 'r1', state: 'waiting', label: 'waits', repository: '/a/shop', request: `${EVIL}\nmore`, updated: 1, minutes: 0, outcome: '', score: null, error: '', branch: '', asks: 'Write it?', can_cancel: true, can_retry: false };
 drawFleet(section, { error: '', counts: { waiting: 1 }, runs: [run] });
