@@ -7,7 +7,7 @@ export TASK DIR PYTHON
 
 BIN = .venv/bin
 
-.PHONY: help run test format lint types layers faults pages pictures test-browser pins clean environment-run environment-dev \
+.PHONY: help run test check-fast format lint types layers faults pages pictures test-browser pins clean environment-run environment-dev \
 	bench bench-cost bench-frugality bench-growth bench-safety bench-exercises bench-faults site packages pex
 
 help: ## Show this list
@@ -20,6 +20,9 @@ run: environment-run ## Open the conversation, here or in DIR=FOLDER; with TASK=
 
 test: environment-dev ## Check everything: format, lint, types, layers, structure, behaviour
 	@scripts/check
+
+check-fast: environment-dev ## About a minute: format, lint, layers, and the tests that start no programs
+	@scripts/check-fast
 
 format: environment-dev ## Format, and mend what can be mended
 	@$(BIN)/ruff format .
@@ -73,7 +76,7 @@ pages: environment-dev ## Write the tables in docs/ that are made from the progr
 pictures: environment-dev ## Draw the pictures in docs/ in a real conversation
 	@$(BIN)/python scripts/pictures.py
 
-test-browser: environment-dev ## Drive the web view in a real browser, both languages (not part of test; installs chromium)
+test-browser: environment-dev ## Drive the web view in a real browser, both languages (installs chromium; part of .ci/run, not of test)
 	@scripts/browser $(if $(PICTURES),--pictures)
 
 pins: environment-dev ## Choose new versions and write requirements/*.txt
