@@ -84,7 +84,7 @@ async def measure(folder: Path, copies: Path, rounds: int) -> dict[str, list[flo
     return taken
 
 
-async def take_over(folder: Path, copies: Path) -> tuple[float, float]:
+async def apply(folder: Path, copies: Path) -> tuple[float, float]:
     """Return milliseconds to run a command that makes 1,000 files and read its effects, and to apply them."""
     shell = Shell(folder, ShellSettings(), copies=copies)
     await shell.run("true")
@@ -93,7 +93,7 @@ async def take_over(folder: Path, copies: Path) -> tuple[float, float]:
     ran = (time.perf_counter() - start) * 1000
     if result.effects is None:
         return ran, 0.0
-    taking = await timed(lambda: shell.take_over(result.copy_id, result.effects))
+    taking = await timed(lambda: shell.apply(result.copy_id, result.effects))
     await shell.aclose()
     return ran, taking
 
@@ -158,7 +158,7 @@ def main() -> None:
             fill(folder, files)
             os.sync()  # otherwise applying effects, which syncs the disk, would also write these files
             taken = asyncio.run(measure(folder, copies, rounds))
-            changed = asyncio.run(take_over(folder, copies))
+            changed = asyncio.run(apply(folder, copies))
         least = median(taken["bare"])
         print(f"a folder of {files:,} files")
         for name, times in taken.items():

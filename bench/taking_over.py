@@ -20,21 +20,19 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from duckflow.config.settings import ShellSettings
 from duckflow.domain.files.changes import ChangeSet, net_changes
-from duckflow.loops.undo.recovery import finish_taking_over
+from duckflow.loops.undo.recovery import finish_applying
 from duckflow.loops.undo.undo import Undo
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.copy.copies import CopyFolders
-from duckflow.safety.sandbox.copy.take_over import take_over
+from duckflow.safety.sandbox.copy.copy_writer import apply_effects
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.store.kept_files import ChangeOwner, KeptFiles
-from duckflow.tools.shell import record_batch
 
 CALLS = (
     *("write", "pwrite64", "fsync", "fdatasync", "syncfs", "rename", "renameat", "renameat2", "unlink"),
@@ -88,18 +86,18 @@ class Stage:
         result = await shell.run(COMMAND)
         assert result.exit_code == 0, result.output
         assert result.effects is not None
-        await shell.keep(result.copy_id, result.effects)
+        await shell.keep(result.copy_id)
         await shell.aclose()
         return result.copy_id
 
-    def take_over(self, *strace: str) -> int:
+    def apply(self, *strace: str) -> int:
         """Apply the effects in a separate process under strace. Return the signal that ended it, or 0."""
         process = os.fork()
         if process == 0:
             code = 1
             try:
                 os.kill(os.getpid(), signal.SIGSTOP)
-                self._take_over()
+                self._apply()
                 code = 0
             finally:
                 os._exit(code)
@@ -114,17 +112,16 @@ class Stage:
         assert status in (0, -signal.SIGKILL), f"it ended with {status}"
         return -status
 
-    def _take_over(self) -> None:
+    def _apply(self) -> None:
         copy = CopyFolders(self.copies).find(self.copy_id)
         assert copy is not None
-        copy.about = copy.about.model_copy(update={"owner": OWNER})
         workspace, kept = Workspace(self.folder), KeptFiles(self._database, 100_000_000)
-        take_over(copy, copy.read().effects, partial(record_batch, Access(workspace, kept, OWNER)))
+        apply_effects(copy, copy.read().effects, Access(workspace, kept, OWNER))
 
     def after_a_crash(self) -> None:
         """Run the recovery of the next start."""
         workspace, kept = Workspace(self.folder), KeptFiles(self._database, 100_000_000)
-        finish_taking_over(self.copies, workspace, kept)
+        finish_applying(self.copies, workspace, kept)
         kept.close()
 
     def undo(self) -> None:
@@ -142,7 +139,7 @@ class Stage:
 def count_calls(base: Path) -> tuple[Counter[str], dict[str, tuple[int, bytes]]]:
     """Count the system calls of an undisturbed run, and return them with the resulting folder."""
     stage, log = Stage(base), base / "calls"
-    assert stage.take_over("-e", f"trace={','.join(CALLS)}", "-o", str(log)) == 0
+    assert stage.apply("-e", f"trace={','.join(CALLS)}", "-o", str(log)) == 0
     names = re.findall(r"^(\w+)\(", log.read_text(errors="replace"), re.MULTILINE)
     return Counter(names), tree(stage.folder)
 
@@ -151,7 +148,7 @@ def check(base: Path, call: str, when: int, after: dict[str, tuple[int, bytes]])
     """Kill once and return how far it got. Raise AssertionError if anything is wrong afterwards."""
     stage = Stage(base)
     option = f"inject={call}:signal=KILL:when={when}"
-    killed = stage.take_over("-e", f"trace={call}", "-e", option, "-o", "/dev/null")
+    killed = stage.apply("-e", f"trace={call}", "-e", option, "-o", "/dev/null")
     now = tree(stage.folder)
     for path, found in now.items():
         content = {one[path][1] for one in (stage.before, after) if path in one}

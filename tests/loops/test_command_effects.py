@@ -13,7 +13,7 @@ from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ApprovalRequested
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.i18n.catalogue import set_language
-from duckflow.safety.sandbox.copy.target_folder import TargetFolder
+from duckflow.safety.sandbox.copy.copy_writer import CopyWriter
 from fakes.engine import Watched, decision, engine
 from fakes.home import NO_SYSTEM_GIT
 
@@ -424,7 +424,7 @@ async def test_G9_a_crash_while_effects_are_taken_over_is_finished_and_can_be_un
 ):
     repository(folder)
     before = tree(folder)
-    real, made = TargetFolder._change, []
+    real, made = CopyWriter._change, []
 
     def dying(self, effect):
         if len(made) == 7:
@@ -435,7 +435,7 @@ async def test_G9_a_crash_while_effects_are_taken_over_is_finished_and_can_be_un
     async with engine(folder, decision("", run(WORK)), mode="auto") as duck:
         session = duck.state.session_id
         with monkeypatch.context() as patched:
-            patched.setattr(TargetFolder, "_change", dying)
+            patched.setattr(CopyWriter, "_change", dying)
             with pytest.raises(Killed):
                 await duck.app.chat.say("go")
     assert tree(folder) != before

@@ -40,7 +40,7 @@ from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.loops.turn import Turn
 from duckflow.loops.undo.differences import Differences
 from duckflow.loops.undo.earlier_sessions import EarlierChanges
-from duckflow.loops.undo.recovery import Recovery, finish_taking_over
+from duckflow.loops.undo.recovery import Recovery, finish_applying
 from duckflow.loops.undo.undo import Undo
 from duckflow.prompts.plans import evidence_of, summary_of
 from duckflow.safety.files.lock import WorkspaceLock
@@ -144,7 +144,7 @@ class App:
         self.session.record(self.started, *self.problems)
         if self._verify and self.session.state.verify is None:
             self.session.record(VerifySet(command=self._verify))
-        finish_taking_over(state_dir() / COPIES, self.workspace, self.kept)
+        finish_applying(state_dir() / COPIES, self.workspace, self.kept)
         self._hooks.start(resumed=self.started.resumed)
         state = self.session.state
         if not at_a_pause or state.running or state.task_running or state.background_runs:

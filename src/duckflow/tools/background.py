@@ -21,7 +21,7 @@ from duckflow.safety.sandbox.background import BackgroundOutput
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.tools.catalogue import Proposal, Tool, ToolResult
 from duckflow.tools.files.reading import ReadFile, excerpt_of
-from duckflow.tools.shell import held_effects, hidden_line
+from duckflow.tools.shell import hidden_line, waiting_effects
 
 _EVIDENCE = lazy_regex(r"e\d+")
 
@@ -82,8 +82,9 @@ def background_tools(shell: Shell) -> tuple[Tool[Any], ...]:
         ended = CommandEnded(command=command, how=how, exit_code=said.exit_code)
         found = await shell.background_effects()
         well = how == "stopped" or said.exit_code == 0
-        held = held_effects(command.command, found, "succeeded" if well else "failed") if found else None
-        return ToolResult(text=text, events=(*events, ended), exact=True, held=held)
+        ending = "succeeded" if well else "failed"
+        waiting = waiting_effects(command.command, found, ending) if found else None
+        return ToolResult(text=text, events=(*events, ended), exact=True, waiting=waiting)
 
     def find(command_id: str) -> BackgroundCommand:
         if command_id not in known:

@@ -9,7 +9,6 @@ from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import Event
 from duckflow.domain.files.changes import ToolEffect
-from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.lines import TextLine
 from duckflow.domain.model import JsonSchema
@@ -22,12 +21,11 @@ CommandEnd = Literal["succeeded", "failed", "stopped", "cancelled"]
 Arguments = TypeVar("Arguments", bound=Frozen)
 
 
-class HeldEffects(Frozen):
-    """Effects of a command on its copy, before the decision about them."""
+class TakeOver(Frozen):
+    """Arguments of shell.take_over: a command whose effects wait in its copy to be applied."""
 
     copy_id: str
-    command: str
-    effects: Effects
+    command: str = ""
     ended: CommandEnd = "succeeded"
 
 
@@ -48,8 +46,8 @@ class ToolResult(Frozen):
     """Exit code of a command."""
     exact: bool = False
     """True if all changes of a command are known."""
-    held: HeldEffects | None = None
-    """Effects of a command that have not been applied to the workspace yet."""
+    waiting: TakeOver | None = None
+    """Command whose effects have not been applied to the workspace yet."""
     events: tuple[Event, ...] = ()
     """Other events, to be recorded with the action."""
     then: tuple[Action, ...] = ()

@@ -2,22 +2,20 @@
 
 import signal
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from duckflow.domain.errors import ToolError
-from duckflow.domain.files.changes import FOLDER, LINK, FileChange
-from duckflow.domain.files.effects import Effect, FileType
+from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.command_result import CommandResult
-from duckflow.safety.sandbox.copy.target_folder import PathChange
+from duckflow.safety.sandbox.copy.copy_writer import CHANGED
 from duckflow.safety.sandbox.output import Emit
 from duckflow.safety.sandbox.shell import Shell
-from duckflow.tools.catalogue import CommandEnd, HeldEffects, Proposal, Tool, ToolResult
+from duckflow.tools.catalogue import CommandEnd, Proposal, TakeOver, Tool, ToolResult
 from duckflow.tools.effects_text import dropped_line, effects_line, some, told_paths
 
 RUN = "shell.run"
@@ -53,14 +51,6 @@ class Run(Frozen):
     )
 
 
-class TakeOver(Frozen):
-    """Arguments of shell.take_over."""
-
-    copy_id: str
-    command: str = ""
-    ended: CommandEnd = "succeeded"
-
-
 def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool[Any], ...]:
     """Return the tools of one shell. `emit` receives the output as it arrives."""
 
@@ -82,7 +72,7 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool[Any], ...]:
             changed=result.changed,
             exit_code=result.exit_code,
             exact=result.effects is not None,
-            held=held_effects(args.command, result, "stopped" if result.stopped is not None else ended),
+            waiting=waiting_effects(args.command, result, "stopped" if result.stopped is not None else ended),
         )
 
     async def propose(args: Run, workspace: Workspace) -> Proposal:
@@ -99,10 +89,9 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool[Any], ...]:
             secrets=args.secrets,
         )
 
-    async def finish(args: TakeOver, access: Access) -> ToolResult:
+    async def apply(args: TakeOver, access: Access) -> ToolResult:
         effects = await shell.effects(args.copy_id)
-        held = HeldEffects(copy_id=args.copy_id, command=args.command, effects=effects, ended=args.ended)
-        return await take_over(shell, held, access, conflicts=effects.conflicts)
+        return await apply_effects(shell, args, effects, access, conflicts=effects.conflicts)
 
     return (
         Tool(
@@ -118,39 +107,26 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool[Any], ...]:
             args=TakeOver,
             summary="make what a command did real",
             effect="write",
-            run=finish,
+            run=apply,
             by_program=True,
         ),
     )
 
 
-async def take_over(
-    shell: Shell, held: HeldEffects, access: Access, *, conflicts: Iterable[str] = ()
+async def apply_effects(
+    shell: Shell, waiting: TakeOver, effects: Effects, access: Access, *, conflicts: Iterable[str] = ()
 ) -> ToolResult:
     """Apply a command's effects, recorded first like any change. The user approved `conflicts`."""
-    keep = partial(record_batch, access)
-    taken = await shell.take_over(held.copy_id, held.effects, keep, conflicts=conflicts, owner=access.owner)
-    left = {one.path: one.reason for one in taken.left}
-    lines = [effects_line("It changed", held.effects, skip=left), dropped_line(held.effects)]
+    left = await shell.apply(waiting.copy_id, effects, access, conflicts=conflicts)
+    lines = [effects_line("It changed", effects, skip=left), dropped_line(effects)]
     if left:
         lines.append("Not taken over: " + some(f"{path} ({reason})" for path, reason in left.items()))
     return ToolResult(
         text="\n".join(line for line in lines if line),
-        changed=tuple(path for path in told_paths(held.effects) if path not in left),
-        exact=all(bulk.undoable for bulk in held.effects.bulk),
-        held=held if any(reason == "changed" for reason in left.values()) else None,
+        changed=tuple(path for path in told_paths(effects) if path not in left),
+        exact=all(bulk.undoable for bulk in effects.bulk),
+        waiting=waiting if CHANGED in left.values() else None,
     )
-
-
-def record_batch(access: Access, batch: Sequence[PathChange]) -> None:
-    """Record some steps before they are applied, with the contents that they replace or remove."""
-    changes = [_change(one.effect) for one in batch]
-    contents = {
-        change.before: one.before
-        for change, one in zip(changes, batch, strict=True)
-        if change.before and one.before is not None
-    }
-    access.record(changes, contents)
 
 
 def hidden_line(hidden: Sequence[str]) -> str:
@@ -163,30 +139,11 @@ def hidden_line(hidden: Sequence[str]) -> str:
     )
 
 
-def held_effects(command: str, result: CommandResult, ended: CommandEnd) -> HeldEffects | None:
-    """Return the effects of a command on its copy, if it worked on one."""
-    if not result.copy_id or result.effects is None:
+def waiting_effects(command: str, result: CommandResult, ended: CommandEnd) -> TakeOver | None:
+    """Return the effects of a command that wait in its copy, if there are any."""
+    if not result.copy_id:
         return None
-    return HeldEffects(copy_id=result.copy_id, command=command, effects=result.effects, ended=ended)
-
-
-def _change(effect: Effect) -> FileChange:
-    """Return one step of applying effects in the form that is recorded."""
-    return FileChange(
-        path=effect.path,
-        before=None if effect.kind == "created" else path_word(effect.type, effect.before),
-        after=None if effect.kind == "deleted" else path_word(effect.type, effect.after),
-        mode_before=effect.mode_before,
-        mode_after=effect.mode_after,
-        ignored=effect.ignored,
-    )
-
-
-def path_word(kind: FileType, digest: str | None) -> str | None:
-    """Return the word for the state of a path, as `FileChange` has it."""
-    if kind == "folder":
-        return FOLDER
-    return f"{LINK}{digest}" if kind == "link" and digest else digest
+    return TakeOver(copy_id=result.copy_id, command=command, ended=ended)
 
 
 def _first_line(result: CommandResult, shell: Shell, seconds: float) -> str:

@@ -39,7 +39,7 @@ async def attack(name, level, around, shell):
         return
     assert sorted(around.workspace.rglob("*")) == before
     if result.copy_id:  # also if the user says yes to all of it
-        await shell.take_over(result.copy_id, result.effects)
+        await shell.apply(result.copy_id, result.effects)
     assert not around.escaped()
     inside = [(path, path.lstat().st_mode) for path in around.workspace.rglob("*")]
     assert not [path for path, mode in inside if mode & 0o6000 or stat.S_ISFIFO(mode)]
@@ -115,6 +115,6 @@ async def test_G7_small_attacks_get_nowhere_either(level, open_shell):
                 assert "GOT IT" not in result.output, result.output
                 assert not result.timed_out
                 if result.copy_id:
-                    await shell.take_over(result.copy_id, result.effects)
+                    await shell.apply(result.copy_id, result.effects)
                     assert not around.escaped()
     failures.report()

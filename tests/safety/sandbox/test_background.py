@@ -52,7 +52,7 @@ async def test_G11_later_commands_see_its_files_and_it_sees_theirs(shell, folder
     await shell.stop(server)
     rest = await shell.end_background()
     assert {one.path for one in rest.effects.effects} == {"own", "page"}
-    await shell.take_over(rest.copy_id, rest.effects)
+    await shell.apply(rest.copy_id, rest.effects)
     assert (folder / "page").read_text() == "second\n"
 
 
@@ -61,7 +61,7 @@ async def test_G11_effects_are_taken_over_while_it_goes_on(shell, folder):
     for text in ("one", "two"):
         result = await shell.run(f"echo {text} > page; rm -f gone; echo {text} > made")
         assert result.effects.conflicts == ()
-        assert (await shell.take_over(result.copy_id, result.effects)).left == ()
+        assert await shell.apply(result.copy_id, result.effects) == {}
         assert (folder / "page").read_text() == f"{text}\n"
         assert (await shell.run("cat page made")).effects == Effects()
     assert (await shell.end_background()).effects == Effects()

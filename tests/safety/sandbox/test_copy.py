@@ -14,6 +14,7 @@ import pytest
 from duckflow.domain.errors import ToolError
 from duckflow.domain.files.effects import Effects
 from duckflow.safety.sandbox.copy.copies import CopyFolders
+from duckflow.store.kept_files import ChangeOwner
 
 
 def files(folder, *paths):
@@ -67,8 +68,7 @@ async def test_G9_nothing_has_happened_until_the_effects_are_taken_over(shell, f
         ("created", "file", "copied", ""),
     }
     assert result.effects.touched == ("same",)
-    taken = await shell.take_over(result.copy_id, result.effects)
-    assert taken.left == ()
+    assert await shell.apply(result.copy_id, result.effects) == {}
     after = tree(folder)
     assert after["changed"][1] == b"changed\nmore\n"
     assert stat.S_IMODE(after["bits"][0]) == 0o700
@@ -104,7 +104,7 @@ async def test_G9_a_command_that_changes_nothing_has_no_effects(shell):
 
 async def test_G9_the_next_command_sees_what_was_taken_over(shell):
     result = await shell.run("echo one > first")
-    await shell.take_over(result.copy_id, result.effects)
+    await shell.apply(result.copy_id, result.effects)
     assert (await shell.run("cat first")).output == "one\n"
 
 
@@ -119,7 +119,7 @@ async def test_G9_what_leads_out_or_raises_rights_is_dropped_and_told(shell, fol
         ("out", "link_out"),
         ("up", "link_out"),
     }
-    await shell.take_over(result.copy_id, result.effects)
+    await shell.apply(result.copy_id, result.effects)
     assert stat.S_IMODE((folder / "tool").stat().st_mode) == 0o755
     assert not [
         name for name in ("pipe", "out", "up") if (folder / name).is_symlink() or (folder / name).exists()
@@ -134,13 +134,13 @@ async def test_G9_a_file_that_someone_changed_meanwhile_is_not_overwritten(shell
     (folder / "removed").write_text("the user's, too\n")
     result = await running
     assert set(result.effects.conflicts) == {"changed", "removed"}
-    taken = await shell.take_over(result.copy_id, result.effects)
-    assert {one.path for one in taken.left} == {"changed", "removed"}
+    left = await shell.apply(result.copy_id, result.effects)
+    assert set(left) == {"changed", "removed"}
     assert (folder / "changed").read_text() == "the user's\n"
     assert (folder / "removed").exists()
     assert (folder / "other").exists()
     again = (await shell.copy(result.copy_id)).read().effects
-    await shell.take_over(result.copy_id, again, conflicts=again.conflicts)
+    await shell.apply(result.copy_id, again, conflicts=again.conflicts)
     assert (folder / "changed").read_text() == "theirs\n"
 
 
@@ -148,22 +148,32 @@ async def test_G9_what_changed_after_it_was_shown_is_left(shell, folder):
     result = await shell.run("echo theirs > changed; echo x > new")
     (folder / "changed").write_text("mine")
     (folder / "new").write_text("mine")
-    taken = await shell.take_over(result.copy_id, result.effects)
-    assert {(one.path, one.reason) for one in taken.left} == {("changed", "changed"), ("new", "changed")}
+    left = await shell.apply(result.copy_id, result.effects)
+    assert left == {"changed": "changed", "new": "changed"}
     assert (folder / "changed").read_text() == (folder / "new").read_text() == "mine"
 
 
-async def test_G9_whoever_keeps_the_journal_hears_of_everything_first(shell, folder):
+class Journal:
+    """Stands for the access of an action, through which every change is recorded first."""
+
+    owner = ChangeOwner("session", "request", "action")
+
+    def __init__(self, record):
+        self.record = record
+
+
+async def test_G9_every_change_is_recorded_with_the_content_before_it(shell, folder):
     seen = []
 
-    def keep(changes):
-        for effect, before in changes:
-            place = folder / effect.path
+    def record(changes, contents):
+        for change in changes:
+            place = folder / change.path
             now = place.read_bytes() if place.is_file() else None
-            seen.append((effect.kind, effect.path, before == now))
+            kind = "created" if change.before is None else "deleted" if change.after is None else "changed"
+            seen.append((kind, change.path, contents.get(change.before) == now))
 
     result = await shell.run("echo x > changed; rm removed; mv old new; echo y > made")
-    await shell.take_over(result.copy_id, result.effects, keep)
+    await shell.apply(result.copy_id, result.effects, Journal(record))
     assert sorted(seen) == [
         ("changed", "changed", True),
         ("created", "made", True),
@@ -176,14 +186,14 @@ async def test_G9_whoever_keeps_the_journal_hears_of_everything_first(shell, fol
 async def test_G9_if_nothing_can_be_kept_nothing_changes(shell, folder):
     before = tree(folder)
 
-    def keep(changes):
+    def record(_changes, _contents):
         raise ToolError("the disk is full")
 
     result = await shell.run("echo x > changed; rm removed")
     with pytest.raises(ToolError):
-        await shell.take_over(result.copy_id, result.effects, keep)
+        await shell.apply(result.copy_id, result.effects, Journal(record))
     assert tree(folder) == before
-    assert (await shell.take_over(result.copy_id, result.effects)).left == ()
+    assert await shell.apply(result.copy_id, result.effects) == {}
 
 
 async def test_G9_build_folders_are_told_as_a_whole_and_taken_over(shell, folder):
@@ -196,7 +206,7 @@ async def test_G9_build_folders_are_told_as_a_whole_and_taken_over(shell, folder
         ("sub/__pycache__", 1, True),
     }
     assert told(result.effects) == {("created", "folder", "sub", ""), ("created", "file", "sub/y", "")}
-    await shell.take_over(result.copy_id, result.effects)
+    await shell.apply(result.copy_id, result.effects)
     assert (folder / "node_modules/a/b/3").read_text() == "3\n"
     assert (folder / "sub/__pycache__/x.pyc").exists()
 
@@ -206,7 +216,7 @@ async def test_G9_a_hard_link_to_a_file_outside_is_not_written_through(shell, fo
     outside.write_text("untouched\n")
     os.link(outside, folder / "inside")
     result = await shell.run("echo more >> inside; chmod 777 inside")
-    await shell.take_over(result.copy_id, result.effects)
+    await shell.apply(result.copy_id, result.effects)
     assert (folder / "inside").read_text() == "untouched\nmore\n"
     assert outside.read_text() == "untouched\n"
     assert stat.S_IMODE(outside.stat().st_mode) != 0o777
@@ -216,7 +226,7 @@ async def test_G9_kinds_can_change(shell, folder):
     result = await shell.run(
         "rm same; mkdir same; echo x > same/x; rm -r folder; echo y > folder; rm changed; ln -s bits changed"
     )
-    await shell.take_over(result.copy_id, result.effects)
+    await shell.apply(result.copy_id, result.effects)
     assert (folder / "same/x").read_text() == "x\n"
     assert (folder / "folder").read_text() == "y\n"
     assert str((folder / "changed").readlink()) == "bits"
@@ -227,13 +237,13 @@ async def test_G9_effects_that_wait_for_an_answer_outlive_the_shell(folder, tmp_
     first = await open_shell(folder, copying, copies=tmp_path / "copies")
     result = await first.run("echo x > changed")
     lost = await first.run("echo y > changed")
-    await first.keep(result.copy_id, result.effects)
+    await first.keep(result.copy_id)
     await first.aclose()
     second = await open_shell(folder, copying, copies=tmp_path / "copies")
     await second.sandbox()
     kept = (await second.copy(result.copy_id)).read().effects
     assert kept == result.effects
-    await second.take_over(result.copy_id, kept)
+    await second.apply(result.copy_id, kept)
     assert (folder / "changed").read_text() == "x\n"
     with pytest.raises(ToolError):
         await second.copy(lost.copy_id)
@@ -252,7 +262,7 @@ async def test_G9_an_interrupted_taking_over_is_finished_later(shell, folder, tm
     (unfinished,) = left.unfinished(str(second.workspace))
     assert (approved := unfinished.about.approved) == result.effects
     unfinished.release()
-    assert (await second.take_over(unfinished.id, approved)).left == ()
+    assert await second.apply(unfinished.id, approved) == {}
     assert {f"n{n}" for n in range(1, 21)} < set(tree(folder))
     assert not (folder / "removed").exists()
     assert left.unfinished(str(second.workspace)) == []
@@ -280,14 +290,14 @@ async def test_G10_git_works_on_the_copy(shell, folder):
         " && git commit -qm one"
     )
     assert result.exit_code == 0, result.output
-    await shell.take_over(result.copy_id, result.effects)
+    await shell.apply(result.copy_id, result.effects)
     result = await shell.run(
         "git checkout -qb side && echo x >> same && git commit -qam two && git checkout -q -"
         " && git merge -q side && echo y >> same && git stash -q && git stash pop -q"
         " && git status --short && git log --format=%s"
     )
     assert (result.exit_code, result.output) == (0, " M same\ntwo\none\n")
-    await shell.take_over(result.copy_id, result.effects)
+    await shell.apply(result.copy_id, result.effects)
     again = await shell.run("git status --short; git fsck --no-dangling; git log --format=%s")
     assert again.output == " M same\ntwo\none\n"
 
@@ -305,7 +315,7 @@ async def test_G9_what_runs_elsewhere_is_told_by_itself_even_in_a_folder_that_is
     apart = {one.path for one in result.effects.effects}
     assert {".venv/bin/activate", ".venv/lib/b.pth", ".vscode/tasks.json"} <= apart
     assert ".venv/lib/a.py" not in apart
-    assert (await shell.take_over(result.copy_id, result.effects)).left == ()
+    assert await shell.apply(result.copy_id, result.effects) == {}
     assert (folder / ".venv/lib/a.py").read_text().endswith("x\n")
     assert (folder / ".venv/bin/activate").read_text().endswith("x\n")
 
@@ -351,7 +361,7 @@ async def test_G9_who_else_may_use_a_file_is_not_taken_over(folder, tmp_path, co
     shell = await open_shell(folder, copying, copies=tmp_path / "copies")
     give = f"import os; os.setxattr('new', {name!r}, bytes.fromhex('{value.hex()}'))"
     result = await shell.run(f'echo x > new; python3 -c "{give}"; echo more >> shared')
-    assert (await shell.take_over(result.copy_id, result.effects)).left == ()
+    assert await shell.apply(result.copy_id, result.effects) == {}
     assert os.listxattr(folder / "new") == []
     assert os.getxattr(folder / "shared", name) == value
 

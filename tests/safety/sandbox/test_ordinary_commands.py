@@ -177,7 +177,7 @@ async def differ(project, shell, command, plain, expected):
     if found != project.clean:
         wrong.append("changed the folder before it was taken over")
     if result.copy_id:
-        left = (await shell.take_over(result.copy_id, result.effects)).left
+        left = await shell.apply(result.copy_id, result.effects)
         wrong += [f"left {left}"] if left else []
         found = tree(project.folder)
     if (_code(result), result.output) != (plain.returncode, plain.stdout):
@@ -212,7 +212,7 @@ async def test_G9_a_folder_is_renamed_in_one_step(project, tmp_path, env, copyin
         project.reset()
         result = await shell.run(command)
         assert (_code(result), result.output) == (plain.returncode, plain.stdout)
-        assert (await shell.take_over(result.copy_id, result.effects)).left == ()
+        assert await shell.apply(result.copy_id, result.effects) == {}
         assert tree(folder) == expected
 
 

@@ -36,8 +36,7 @@ PROGRAM = textwrap.dedent("""
             result = await shell.run(one, timeout_s=300)
             results.append(result.model_dump(mode="json"))
             if result.copy_id:
-                taken = await shell.take_over(result.copy_id, result.effects)
-                results[-1]["left"] = [left.path for left in taken.left]
+                results[-1]["left"] = list(await shell.apply(result.copy_id, result.effects))
         if copies:
             assert found.copies, found
             await shell.start("echo made > server; sleep 1000")

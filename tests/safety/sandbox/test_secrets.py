@@ -162,7 +162,7 @@ async def test_G7_git_takes_a_masked_secret_that_it_tracks_as_unchanged(
         result = await shell.run(command)
         assert ".env" not in result.output, result.output
         if result.copy_id:
-            await shell.take_over(result.copy_id, result.effects)
+            await shell.apply(result.copy_id, result.effects)
     assert (folder / ".env").read_text() == "A=SECRET\n"
     assert (folder / "sub" / ".env").read_text() == "B=ANOTHER SECRET\n"
     shown = subprocess.run(
@@ -235,7 +235,7 @@ async def test_G7_a_command_can_not_make_git_track_a_secret_to_see_it(folder, tm
     shell = await open_shell(folder, copying, copies=tmp_path / "copies", env=env)
     for command in TRACKED_BY_FORCE:
         result = await shell.run(command)
-        await shell.take_over(result.copy_id, result.effects)
+        await shell.apply(result.copy_id, result.effects)
         looked = await shell.run("cat .env sub/.env; git show :.env; git diff")
         assert "SECRET" not in looked.output, command
     assert subprocess.check_output(["git", "ls-files", ".env"], cwd=folder) == b".env\n"

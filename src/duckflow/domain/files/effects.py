@@ -3,6 +3,7 @@
 from typing import Literal
 
 from duckflow.domain.files.caches import TOOL_CACHES
+from duckflow.domain.files.changes import FOLDER, LINK, FileChange
 from duckflow.domain.frozen import Frozen
 
 EffectKind = Literal["created", "changed", "deleted", "moved", "mode"]
@@ -35,6 +36,17 @@ class Effect(Frozen):
     link_target: str = ""
     ignored: bool = False
     """True if git ignores the file or it is a cache by name: it is counted instead of listed."""
+
+    def as_change(self) -> FileChange:
+        """Return the effect in the form that is recorded. A move must be split into two effects first."""
+        return FileChange(
+            path=self.path,
+            before=None if self.kind == "created" else identity_of(self.type, self.before),
+            after=None if self.kind == "deleted" else identity_of(self.type, self.after),
+            mode_before=self.mode_before,
+            mode_after=self.mode_after,
+            ignored=self.ignored,
+        )
 
 
 class BulkEffect(Frozen):
@@ -81,3 +93,10 @@ class Effects(Frozen):
         """True if only caches that tools recreate would change."""
         caches = all(bulk.path.rsplit("/", 1)[-1] in TOOL_CACHES and not bulk.deleted for bulk in self.bulk)
         return caches and not self.effects and not self.conflicts
+
+
+def identity_of(kind: FileType, digest: str | None) -> str | None:
+    """Return the identity of a path's content, as `FileChange` has it."""
+    if kind == "folder":
+        return FOLDER
+    return f"{LINK}{digest}" if kind == "link" and digest else digest

@@ -1,4 +1,4 @@
-"""What becomes of what a command did to its copy: taken over, asked about, or thrown away (G3, G9)."""
+"""Effects of commands on their copies: applied, asked about, or discarded (G3, G9)."""
 
 import asyncio
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from duckflow.config.settings import GateSettings
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import Refused, ToolError
 from duckflow.domain.files.changes import FileChange
-from duckflow.domain.files.effects import Effect, Effects
+from duckflow.domain.files.effects import Effect, Effects, identity_of
 from duckflow.domain.frozen import replace
 from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.domain.state import AgentState
@@ -24,15 +24,16 @@ from duckflow.safety.policy.policy import EffectsCase, PolicyVerdict, decide_eff
 from duckflow.safety.policy.risk import Assessment
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
 from duckflow.safety.sandbox.shell import Shell
-from duckflow.tools.catalogue import CommandEnd, HeldEffects, Proposal, ToolResult
+from duckflow.tools.catalogue import CommandEnd, Proposal, TakeOver, ToolResult
 from duckflow.tools.editing.differences import difference_of
 from duckflow.tools.effects_text import effects_line
-from duckflow.tools.shell import TAKE_OVER, TakeOver, path_word, take_over
+from duckflow.tools.shell import TAKE_OVER, apply_effects
 
 
 class _Judgement(NamedTuple):
-    """What the rules say of effects, and what they say it by."""
+    """Effects, the decision of the policy about them, and its grounds."""
 
+    effects: Effects
     ruling: PolicyVerdict
     assessed: Assessment
     contents: FileVersions
@@ -40,7 +41,7 @@ class _Judgement(NamedTuple):
 
 
 class CommandEffects:
-    """Judges what commands did, in one workspace."""
+    """Judges the effects of commands in one workspace."""
 
     def __init__(self, shell: Shell, workspace: Workspace, settings: GateSettings) -> None:
         self._shell = shell
@@ -49,7 +50,7 @@ class CommandEffects:
         self._shown: dict[str, tuple[Effects, Approval]] = {}
 
     async def on_copies(self) -> bool:
-        """Whether commands work on a copy here."""
+        """Return whether commands work on a copy here."""
         return (await self._shell.sandbox()).copies
 
     async def settle(
@@ -62,76 +63,70 @@ class CommandEffects:
         may_ask: bool,
         by_user: bool,
     ) -> ToolResult:
-        """The result of a command with what became of its effects.
+        """Apply or discard the effects of a command, and return its result with a text about that.
 
-        If the user has to be asked, what must come next is the taking over; if nobody can be, they are gone.
+        If the user has to be asked, shell.take_over must come next. If no one can be asked, discard them.
         """
-        held = result.held
-        if held is None:
+        waiting = result.waiting
+        if waiting is None:
             return result
-        judged = await self._judge(state, held)
-        verdict = judged.ruling.verdict
-        if by_user and verdict == "ask" and not held.effects.conflicts:
+        effects, ruling, *_ = await self._judge(state, waiting)
+        verdict = ruling.verdict
+        if by_user and verdict == "ask" and not effects.conflicts:
             verdict = "allow"
-        if verdict == "allow" or held.effects.nothing:
-            return _joined(result, await self._take_over(held, access, call.action.reasoning))
-        if verdict == "ask" and held.effects.only_caches:
-            await self._shell.discard(held.copy_id)
-            return replace(result, held=None)
+        if verdict == "allow" or effects.nothing:
+            applied = await apply_effects(self._shell, waiting, effects, access)
+            again = (_take_over(applied.waiting, call.action.reasoning),) if applied.waiting else ()
+            return _joined(result, replace(applied, then=again))
+        if verdict == "ask" and effects.only_caches:
+            await self._shell.discard(waiting.copy_id)
+            return replace(result, waiting=None)
         if verdict == "deny" or not may_ask:
-            await self._shell.discard(held.copy_id)
-            gone = effects_line("Thrown away, the workspace is as it was", held.effects)
-            return _joined(result, ToolResult(text=f"({gone} {judged.ruling.reason}.)"))
-        await self._shell.keep(held.copy_id, held.effects)
-        waits = effects_line("Not yet real, the user is asked", held.effects)
-        then = (_take_over_action(held, call.action.reasoning),)
+            await self._shell.discard(waiting.copy_id)
+            gone = effects_line("Thrown away, the workspace is as it was", effects)
+            return _joined(result, ToolResult(text=f"({gone} {ruling.reason}.)"))
+        await self._shell.keep(waiting.copy_id)
+        waits = effects_line("Not yet real, the user is asked", effects)
+        then = (_take_over(waiting, call.action.reasoning),)
         return _joined(result, ToolResult(text=f"({waits})", then=then))
 
-    async def _take_over(self, held: HeldEffects, access: Access, why: str | None) -> ToolResult:
-        """Make effects real; what somebody else changed at the last moment is asked about."""
-        taken = await take_over(self._shell, held, access)
-        if taken.held is None:
-            return taken
-        return replace(taken, held=None, then=(_take_over_action(taken.held, why),))
-
     async def question(self, state: AgentState, call: ResolvedCall) -> Approval | None:
-        """What to ask before effects are taken over, if anything; Refused if they may not be."""
+        """Return the question to ask before effects are applied, if any. Raise Refused if they may not be."""
         args = call.args
         assert isinstance(args, TakeOver)
-        effects = await self._shell.effects(args.copy_id)
-        held = HeldEffects(copy_id=args.copy_id, command=args.command, effects=effects, ended=args.ended)
-        judged = await self._judge(state, held)
-        if judged.ruling.verdict == "deny":
+        effects, ruling, assessed, contents, kind = await self._judge(state, args)
+        if ruling.verdict == "deny":
             await self._shell.discard(args.copy_id)
-            raise Refused(f"What the command did was thrown away: {judged.ruling.reason}.")
-        if judged.ruling.verdict == "allow" or effects.nothing:
+            raise Refused(f"What the command did was thrown away: {ruling.reason}.")
+        if ruling.verdict == "allow" or effects.nothing:
             return None
         if (shown := self._shown.get(args.copy_id)) is not None and shown[0] is effects:
-            return shown[1]  # commands go on in that copy: the question stays what it was
+            return shown[1]  # commands still change that copy, but the question stays the same
         own = (one.path for one in effects.effects if ".git" in one.path.split("/"))
-        quiet = frozenset(path for path in own if not judged.assessed.by_path.get(path))
+        quiet = frozenset(path for path in own if not assessed.by_path.get(path))
         outline = ChangeOutline(
             effect="execute",
-            proposal=Proposal(await asyncio.to_thread(_difference, held, judged.contents, quiet)),
-            assessed=judged.assessed,
+            proposal=Proposal(
+                await asyncio.to_thread(_difference, args.command, effects, contents, quiet)
+            ),
+            assessed=assessed,
             before=_before(effects),
             effects=effects,
             ended=args.ended,
             sandboxed=True,
         )
-        root = self._workspace.root
-        asked = ask_about(state, root, call.action, judged.ruling, outline, judged.kind)
+        asked = ask_about(state, self._workspace.root, call.action, ruling, outline, kind)
         self._shown = {args.copy_id: (effects, asked)}
         return asked
 
     async def show(self, changes: Iterable[FileChange]) -> None:
-        """Let background commands see what a file tool did."""
+        """Show the changes of a file tool to background commands."""
         await self._shell.put(dict.fromkeys(change.path for change in changes))
 
     async def left_over(self, state: AgentState, *, background: bool, cancelled: bool) -> tuple[Action, ...]:
-        """What commands did and nobody settled, as the actions that take it over.
+        """Return the actions that apply effects of cancelled commands.
 
-        Of those that were cancelled; and if `background`, of those that go on: they are ended now.
+        With `background`, end the background commands and include their effects.
         """
         found: list[tuple[str, CommandEnd]] = [(one, "cancelled") for one in self._shell.take_interrupted()]
         ended = await self._shell.end_background() if background else None
@@ -143,25 +138,25 @@ class CommandEffects:
         return tuple(action for action in offered if action is not None)
 
     async def _offer(self, state: AgentState, copy_id: str, ended: CommandEnd) -> Action | None:
-        effects = await self._shell.effects(copy_id)
         command = (await self._shell.copy(copy_id)).about.command
-        held = HeldEffects(copy_id=copy_id, command=command, effects=effects, ended=ended)
-        verdict = (await self._judge(state, held)).ruling.verdict
+        waiting = TakeOver(copy_id=copy_id, command=command, ended=ended)
+        effects, ruling, *_ = await self._judge(state, waiting)
+        verdict = ruling.verdict
         if verdict == "deny" or effects.nothing or (verdict == "ask" and effects.only_caches):
             await self._shell.discard(copy_id)
             return None
-        await self._shell.keep(copy_id, effects)
-        return _take_over_action(held, None)
+        await self._shell.keep(copy_id)
+        return _take_over(waiting, None)
 
     async def discard(self, action: Action) -> None:
-        """Throw away what an action would take over, if it is one that does; it may be gone already."""
+        """Discard the effects that an action would apply, if it is such an action and they still exist."""
         copy_id = _copy_of(action)
         if copy_id:
             with suppress(ToolError):
                 await self._shell.discard(copy_id)
 
     async def discard_unwanted(self, state: AgentState) -> None:
-        """Throw away what waited for an answer that can't come any more."""
+        """Discard effects that no queued, running or asked action would apply."""
         waiting = {_copy_of(action) for action in state.queue}
         waiting |= {
             _copy_of(one.action) for one in (state.approval, state.running, state.task_running) if one
@@ -169,13 +164,14 @@ class CommandEffects:
         for copy_id in self._shell.pending_copies.difference(waiting):
             await self._shell.discard(copy_id)
 
-    async def _judge(self, state: AgentState, held: HeldEffects) -> _Judgement:
-        copy = await self._shell.copy(held.copy_id)
-        contents = self._contents(copy, held.effects)
-        return await asyncio.to_thread(self._apply_rules, state, held, contents)
+    async def _judge(self, state: AgentState, waiting: TakeOver) -> _Judgement:
+        effects = await self._shell.effects(waiting.copy_id)
+        contents = self._contents(await self._shell.copy(waiting.copy_id), effects)
+        return await asyncio.to_thread(self._apply_rules, state, waiting, effects, contents)
 
-    def _apply_rules(self, state: AgentState, held: HeldEffects, contents: FileVersions) -> _Judgement:
-        effects = held.effects
+    def _apply_rules(
+        self, state: AgentState, waiting: TakeOver, effects: Effects, contents: FileVersions
+    ) -> _Judgement:
         assessed = assess_effects(effects, contents, self._limits, _made(state))
         changes = bool(effects.effects)
         case = EffectsCase(
@@ -183,16 +179,16 @@ class CommandEffects:
             changes=changes,
             deletes="delete" in assessed.reasons,
             conflicts=bool(effects.conflicts),
-            stopped=held.ended in ("stopped", "cancelled")
+            stopped=waiting.ended in ("stopped", "cancelled")
             and any(".git" not in one.path.split("/") for one in effects.effects),
         )
-        kind = similar_commands(held.command) if may_remember_effects(case) else None
+        kind = similar_commands(waiting.command) if may_remember_effects(case) else None
         ruling = decide_effects(
             state.mode, case._replace(remembered=kind is not None and kind in state.allowed)
         )
         if ruling.verdict == "allow" and state.objection and changes:
             ruling, kind = PolicyVerdict(verdict="ask", reason=state.objection, because="objection"), None
-        return _Judgement(ruling, assessed, contents, kind)
+        return _Judgement(effects, ruling, assessed, contents, kind)
 
     def _contents(self, copy: WorkspaceCopy, effects: Effects) -> FileVersions:
         gone = {one.moved_from or one.path for one in effects.effects if one.kind in ("deleted", "moved")}
@@ -213,9 +209,8 @@ class CommandEffects:
         return FileVersions(before, after)
 
 
-def _take_over_action(held: HeldEffects, why: str | None) -> Action:
-    args = TakeOver(copy_id=held.copy_id, command=held.command, ended=held.ended)
-    return Action(operation=TAKE_OVER, args=args.model_dump(), reasoning=why)
+def _take_over(waiting: TakeOver, why: str | None) -> Action:
+    return Action(operation=TAKE_OVER, args=waiting.model_dump(), reasoning=why)
 
 
 def _copy_of(action: Action) -> str:
@@ -223,40 +218,39 @@ def _copy_of(action: Action) -> str:
 
 
 def _joined(result: ToolResult, more: ToolResult) -> ToolResult:
-    """The result of a command with what became of what it did."""
+    """Return the result of a command together with that of applying or discarding its effects."""
     return replace(
         result,
         text="\n".join(text for text in (result.text, more.text) if text),
         changed=more.changed,
         exact=more.exact or not more.changed,
-        held=None,
+        waiting=None,
         then=more.then,
     )
 
 
 def _made(state: AgentState) -> frozenset[str]:
-    """Files that came into being in this session: to delete one of those is nobody's loss."""
+    """Return files that this session created, because deleting one of them is no loss to the user."""
     return frozenset(
         change.path for one in state.change_sets for change in one.changes if change.before is None
     )
 
 
 def _before(effects: Effects) -> dict[str, str | None]:
-    """What each path is before, in a word."""
+    """Return the identity of each path before the command."""
     before: dict[str, str | None] = {}
     for one in effects.effects:
         if one.kind == "moved":
-            before[one.moved_from] = path_word(one.type, one.before)
+            before[one.moved_from] = identity_of(one.type, one.before)
             before[one.path] = None
         elif one.path not in before:
-            before[one.path] = None if one.kind == "created" else path_word(one.type, one.before)
+            before[one.path] = None if one.kind == "created" else identity_of(one.type, one.before)
     return before
 
 
-def _difference(held: HeldEffects, contents: FileVersions, quiet: frozenset[str]) -> str:
-    """All that a command did, whole; what git writes for itself while it works is counted."""
-    effects = held.effects
-    parts = [f"$ {held.command}\n"]
+def _difference(command: str, effects: Effects, contents: FileVersions, quiet: frozenset[str]) -> str:
+    """Return all effects of a command as a diff. Git's own `quiet` files are only counted."""
+    parts = [f"$ {command}\n"]
     parts += [_of_effect(one, contents) for one in effects.effects if one.path not in quiet]
     notes = [text("approval.difference.git", count=len(quiet))] if quiet else []
     for bulk in effects.bulk:

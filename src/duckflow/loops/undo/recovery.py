@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 from duckflow.domain.decision import Action
@@ -24,9 +23,8 @@ from duckflow.safety.files.access import Access
 from duckflow.safety.files.ledger import Finding, find
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.copy.copies import CopyFolders
-from duckflow.safety.sandbox.copy.take_over import take_over
-from duckflow.store.kept_files import ChangeOwner, KeptFiles
-from duckflow.tools.shell import record_batch
+from duckflow.safety.sandbox.copy.copy_writer import apply_effects
+from duckflow.store.kept_files import KeptFiles
 
 _LABEL = 120
 _OUTCOMES: dict[Finding, ActionOutcome] = {"done": "ok", "not_done": "failed", "unknown": "unknown"}
@@ -40,15 +38,15 @@ _TEXTS: dict[Finding, str] = {
 }
 
 
-def finish_taking_over(copies: Path, workspace: Workspace, kept: KeptFiles) -> None:
-    """Make the rest of a command's effects real, if a crash came in the middle of it: half would be worse."""
+def finish_applying(copies: Path, workspace: Workspace, kept: KeptFiles) -> None:
+    """Apply the remaining effects of a command if a crash interrupted that, because half would be worse."""
     for copy in CopyFolders(copies).unfinished(str(workspace.root)):
         approved = copy.about.approved
         if approved is None:
             continue
-        access = Access(workspace, kept, ChangeOwner(*copy.about.owner))
-        with suppress(ToolError, OSError):  # what is left is told by what is written down
-            take_over(copy, approved, partial(record_batch, access), conflicts=approved.conflicts)
+        access = Access(workspace, kept, copy.about.owner)
+        with suppress(ToolError, OSError):  # the records show the remaining changes
+            apply_effects(copy, approved, access, conflicts=approved.conflicts)
         copy.release()
 
 

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from duckflow.domain.errors import ToolError
@@ -136,8 +137,8 @@ class LiveCopy:
 
     async def revert(self) -> None:
         """Reset the view to the state of the folder, so that later commands do not see rejected effects."""
-        reading = await asyncio.to_thread(self.copy.read)
-        effects = [*reading.effects.effects, *(one for within in reading.bulk.values() for one in within)]
+        reading = await asyncio.to_thread(self.copy.read, live=True)
+        effects = chain(reading.effects.effects, *reading.bulk.values())
         files = [one for one in effects if one.type == "file" and one.kind != "mode"]
         await self.put(dict.fromkeys(path for one in files for path in (one.path, one.moved_from) if path))
 

@@ -71,11 +71,11 @@ class Launcher:
         expected.with_suffix(".new").write_text(json.dumps(steps), "ascii")
         expected.with_suffix(".new").rename(expected)
 
-    async def hold(self, view: CopyMount) -> socket.socket:
-        """Create a view of a folder for several commands. Return the socket that takes orders for it."""
+    async def hold(self, copies: tuple[CopyMount, ...]) -> socket.socket:
+        """Create a view of folders for several commands. Return the socket that takes orders for it."""
         await self.temporary()
         assert self._orders is not None
-        data = json.dumps({"kind": "hold", "view": view.model_dump()}).encode()
+        data = json.dumps({"kind": "hold", "copies": [one.model_dump() for one in copies]}).encode()
         control, output = await _begin(self._orders, b".", data, kind=socket.SOCK_SEQPACKET)
         os.close(output)
         said = await asyncio.get_running_loop().sock_recv(control, 4_000)

@@ -132,7 +132,7 @@ async def _can_copy(sandbox: Sandbox, launcher: Launcher, workspace: Path, copie
     except OSError:
         return False
     try:
-        ending, _ = await _run(f"echo > {name}", sandbox, mount_plan(base), launcher, view=copy.mount)
+        ending, _ = await _run(f"echo > {name}", sandbox, mount_plan(base), launcher, copy.mounts)
         wrote = not ending.error and ending.code == 0 and copy.content(name, 10) is not None
         return wrote and not await asyncio.to_thread((workspace / name).exists)
     except ToolError:
@@ -146,12 +146,12 @@ async def _run(
     sandbox: Sandbox,
     reach: MountPlan | Visibility,
     launcher: Launcher,
-    view: CopyMount | None = None,
+    copies: tuple[CopyMount, ...] = (),
 ) -> tuple[Ending, str]:
     """Run a command and return its ending and its output."""
     said = bytearray()
     limits = limits_of(ShellSettings(), _SECONDS)
-    order = confine(command, sandbox, reach, limits, os.environ, network=False, view=view)
+    order = confine(command, sandbox, reach, limits, os.environ, network=False, copies=copies)
     ending = await launcher.run(order, said.extend)
     return ending, said.decode(errors="replace").strip()
 

@@ -13,11 +13,11 @@ from duckflow.config.settings import ShellSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import replace
+from duckflow.safety.files.access import Access
 from duckflow.safety.sandbox.background import BackgroundOutput, LiveCopy
 from duckflow.safety.sandbox.command_result import CommandResult, check_command, result_of
 from duckflow.safety.sandbox.copy.copies import CopyFolders, WorkspaceCopy
-from duckflow.safety.sandbox.copy.take_over import TakenOver, take_over
-from duckflow.safety.sandbox.copy.target_folder import KeepChanges
+from duckflow.safety.sandbox.copy.copy_writer import apply_effects
 from duckflow.safety.sandbox.launcher_client import Ending, Launcher
 from duckflow.safety.sandbox.output import WHOLE_KEPT, CommandOutput, Emit, LiveOutput
 from duckflow.safety.sandbox.pipelines import end_of_pipeline, read_statuses, watch_pipeline
@@ -27,6 +27,7 @@ from duckflow.safety.sandbox.view import bubblewrap
 from duckflow.safety.sandbox.view.confinement import LaunchOrder, Limits, confine, limits_of
 from duckflow.safety.sandbox.view.levels import Sandbox
 from duckflow.safety.sandbox.view.mount_plan import MountPlan
+from duckflow.safety.uncancelled import run_in_thread
 
 _BACKGROUND_SECONDS = 24 * 3600.0
 _NO_FILES: Mapping[str, bytes] = MappingProxyType({})
@@ -80,8 +81,8 @@ class Shell:
         self._numbers = itertools.count(1)
         self._opened: dict[str, set[str]] = {}
         """Hidden files that were opened during each background command and not reported yet."""
-        self._shown: dict[str, Effects] = {}
-        """Effects that the user is asked about, in a copy that commands still change."""
+        self._reported: dict[str, Effects] = {}
+        """Effects as last reported, of a copy that commands still change."""
 
     async def sandbox(self) -> Sandbox:
         """Return the sandbox of this workspace, found by a trial once per process."""
@@ -189,8 +190,9 @@ class Shell:
         self, wanted: _WantedCommand, plan: MountPlan, copy: WorkspaceCopy, *, held: bool = False
     ) -> LaunchOrder:
         command, sandbox, limits, network = wanted[:4]
-        view = copy.mount
-        return confine(command, sandbox, plan, limits, self._env, network=network, view=view, held=held)
+        return confine(
+            command, sandbox, plan, limits, self._env, network=network, copies=copy.mounts, held=held
+        )
 
     async def _run(self, run: RunOrder, order: LaunchOrder, wanted: _WantedCommand) -> CommandResult:
         output = CommandOutput(self.settings.max_output_bytes, kept=WHOLE_KEPT)
@@ -222,12 +224,18 @@ class Shell:
 
     async def _with_effects(self, result: CommandResult, copy: WorkspaceCopy) -> CommandResult:
         self._pending[copy.id] = copy
-        effects = (await asyncio.to_thread(copy.read)).effects
+        effects = (await asyncio.to_thread(copy.read, live=self._is_live(copy))).effects
         if effects != Effects():
+            if self._is_live(copy):
+                self._reported[copy.id] = effects
             return replace(result, effects=effects, copy_id=copy.id)
         if self._live is None:
             await self.discard(copy.id)
         return replace(result, effects=effects)
+
+    def _is_live(self, copy: WorkspaceCopy) -> bool:
+        """Return whether commands still change this copy."""
+        return self._live is not None and self._live.copy is copy
 
     @property
     def background(self) -> tuple[str, ...]:
@@ -244,7 +252,7 @@ class Shell:
             raise ToolError("Nothing can run in the background here: that needs a copy of the folder.")
         if self._live is None:
             copy = await asyncio.to_thread((await self._copies()).make, str(self.workspace), command)
-            self._live = LiveCopy(copy, await self._launcher.hold(copy.mount), self._numbers)
+            self._live = LiveCopy(copy, await self._launcher.hold(copy.mounts), self._numbers)
         order = await self._confine_beside(self._live, wanted)
         collected = self._view.masks.listen()
         command_id = self._live.start(order, self.settings.max_output_bytes, network=wanted.network)
@@ -284,7 +292,7 @@ class Shell:
         if self._live is None:
             return None
         live, self._live = self._live, None
-        self._shown.pop(live.copy.id, None)
+        self._reported.pop(live.copy.id, None)
         code = await live.aclose()
         return await self._with_effects(CommandResult(exit_code=code, output=""), live.copy)
 
@@ -314,54 +322,40 @@ class Shell:
     async def effects(self, copy_id: str) -> Effects:
         """Return the effects of a command.
 
-        If its copy is still in use, return them as last shown to the user.
+        If commands still change its copy, return them as last reported.
         """
         copy = await self.copy(copy_id)
-        return self._shown.get(copy_id) or (await asyncio.to_thread(copy.read)).effects
+        if copy_id in self._reported:
+            return self._reported[copy_id]
+        return (await asyncio.to_thread(copy.read, live=self._is_live(copy))).effects
 
-    async def take_over(
-        self,
-        copy_id: str,
-        approved: Effects,
-        keep: KeepChanges | None = None,
-        *,
-        conflicts: Iterable[str] = (),
-        owner: tuple[str, str, str] = ("", "", ""),
-    ) -> TakenOver:
-        """Apply effects to the folder.
+    async def apply(
+        self, copy_id: str, approved: Effects, access: Access | None = None, *, conflicts: Iterable[str] = ()
+    ) -> dict[str, str]:
+        """Apply effects to the folder. Return the reason for each path left out.
 
-        Calls `keep` in a thread before each batch. Cancelling does not cut it short.
+        Records each batch through `access` before it is made. Cancelling does not cut it short.
         """
         copy = await self.copy(copy_id)
-        live = self._live is not None and self._live.copy is copy
-        copy.about = replace(copy.about, owner=owner)
-        work = asyncio.ensure_future(
-            asyncio.to_thread(take_over, copy, approved, keep, conflicts=tuple(conflicts), live=live)
-        )
-        try:
-            taken = await asyncio.shield(work)
-        except asyncio.CancelledError:
-            await asyncio.wait([work])
-            raise
-        self._shown.pop(copy_id, None)
-        if not taken.left and not live:
+        live, conflicts = self._is_live(copy), tuple(conflicts)
+        left = await run_in_thread(apply_effects, copy, approved, access, conflicts=conflicts, live=live)
+        self._reported.pop(copy_id, None)
+        if not left and not live:
             self._pending.pop(copy_id, None)
-        return taken
+        return left
 
     async def discard(self, copy_id: str) -> None:
         """Discard the effects of a command."""
         copy = await self.copy(copy_id)
-        self._shown.pop(copy_id, None)
-        if self._live is not None and self._live.copy is copy:
+        self._reported.pop(copy_id, None)
+        if self._live is not None and self._is_live(copy):
             await self._live.revert()
             return
         del self._pending[copy_id]
         await asyncio.to_thread(copy.discard)
 
-    async def keep(self, copy_id: str, effects: Effects) -> None:
+    async def keep(self, copy_id: str) -> None:
         """Keep the effects until the user answers, even after this process ends."""
-        if self._live is not None and self._live.copy.id == copy_id:
-            self._shown[copy_id] = effects
         await asyncio.to_thread((await self.copy(copy_id)).keep)
 
     def take_interrupted(self) -> tuple[str, ...]:

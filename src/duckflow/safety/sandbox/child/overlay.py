@@ -49,11 +49,12 @@ def unshare(flags: int) -> None:
         _write("/proc/self/gid_map", f"{group} {group} 1")
 
 
-def enter_copy(copy: dict[str, Any]) -> None:
-    """Replace the folder by its copy, for this process from now on."""
+def enter_copies(copies: list[dict[str, Any]]) -> None:
+    """Replace these folders by their copies, for this process from now on."""
     unshare(NEW_MOUNTS | (0 if os.geteuid() == 0 else NEW_USERS))
     mount("none", "/", flags=RECURSIVE | PRIVATE)
-    mount_copy(copy)
+    for copy in copies:
+        mount_copy(copy)
 
 
 def mount_copy(copy: dict[str, Any]) -> None:
@@ -75,8 +76,6 @@ def mount_copy(copy: dict[str, Any]) -> None:
     finally:
         for one in (*held, *below.values()):
             os.close(one)
-    for one in copy["more"]:
-        mount_copy(one)
 
 
 def mount_points(process: int | str = "self") -> list[str]:

@@ -60,8 +60,8 @@ class PreparedMounts(NamedTuple):
 
     def finish(self, order: dict[str, Any]) -> None:
         """Add the copy and the mounts of this command. Prepared mounts that are outdated are made again."""
-        if order["view"] is not None:
-            mount_copy(order["view"])
+        for copy in order["copies"] if not order["held"] else ():
+            mount_copy(copy)
         done = namespaces.count_valid(self.root, self.temporary, self.ahead)
         namespaces.make_mounts(self.root, self.temporary, order["mounts"][done:])
         namespaces.close_root(self.root)
@@ -154,7 +154,7 @@ def _pass_on(order: dict[str, Any], lines: ChildLines, prepared: PreparedMounts)
     """Make the mounts that bubblewrap shows, and give it descriptors under the numbers in its arguments."""
     if order["mounts"]:
         prepared.finish(order)
-    elif order["copied"]:
+    elif order["copies"]:
         hand_out(lines.orders)
     program = os.memfd_create("filter", os.MFD_CLOEXEC)
     os.write(program, seccomp.assemble(tuple(order["sockets"])))

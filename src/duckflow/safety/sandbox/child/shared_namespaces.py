@@ -18,7 +18,7 @@ from typing import Any
 from duckflow.safety.descriptors import closing_fd
 from duckflow.safety.files.confined_open import ConfinedFolder
 from duckflow.safety.files.git_directory import INSIDE
-from duckflow.safety.sandbox.child.overlay import NEW_NETWORK, bring_up_loopback, enter_copy, unshare
+from duckflow.safety.sandbox.child.overlay import NEW_NETWORK, bring_up_loopback, enter_copies, unshare
 from duckflow.safety.sandbox.child.process_tree import end_process_tree, reap
 from duckflow.safety.syscalls import adopt_orphans, fork_child
 
@@ -38,12 +38,11 @@ def hold(control: socket.socket, order: dict[str, Any], supervise: Supervise) ->
     """Create the view, report it, and serve until the requesting process is gone. Then end all commands."""
     signal.signal(signal.SIGCHLD, _reap)
     try:
-        enter_copy(order["view"])
+        enter_copies(order["copies"])
         apart, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         fork_child(lambda: _serve_apart(theirs, supervise, (apart, control)))
         theirs.close()
-        view = order["view"]
-        roots = [ConfinedFolder(one["lower"]) for one in (view, *view["more"])]
+        roots = [ConfinedFolder(one["lower"]) for one in order["copies"]]
     except OSError as exc:
         control.sendall(FAILED + str(exc).encode())
         return

@@ -83,7 +83,7 @@ def _watch(
 ) -> str | None:
     """Wait for the end of the command. Return the limit it exceeded, or "asked", if it must be ended."""
     until = time.monotonic() + order["limits"]["seconds"]
-    copied: list[str] = order["copied"]
+    copied = [one["lower"] for one in order["copies"]]
     poll = select.poll()
     for opened in (control, command.news) if order["kind"] != "none" else (control,):
         poll.register(opened, select.POLLIN)

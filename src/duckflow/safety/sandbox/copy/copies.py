@@ -13,17 +13,17 @@ import stat
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.safety.descriptors import closing_fd
-from duckflow.safety.files.git_directory import INSIDE, outer_git_directory, split_root
-from duckflow.safety.sandbox.copy.effect_groups import FoundEffects
-from duckflow.safety.sandbox.copy.effect_reader import EffectReader
+from duckflow.safety.files.git_directory import outer_git_directory, split_root
+from duckflow.safety.sandbox.copy.copy_reader import CopyReader, read_content
+from duckflow.safety.sandbox.copy.effect_groups import CopyReading, group_effects
 from duckflow.safety.sandbox.view.confinement import CopyMount
-from duckflow.safety.sandbox.view.git_settings import ignored_paths, tracked_files
+from duckflow.store.kept_files import ChangeOwner
 
 KEPT_SECONDS = 7 * 24 * 3600
 """Time in seconds that effects wait for an answer."""
@@ -45,12 +45,12 @@ class AboutCopy(Frozen):
     kept: bool = False
     approved: Effects | None = None
     """Effects being applied. If that was interrupted, it is finished later."""
-    owner: tuple[str, str, str] = ("", "", "")
+    owner: ChangeOwner = ChangeOwner("", "", "")
     """Session, request and action for which the effects are applied."""
 
 
 class WorkspaceCopy:
-    """One copy. Its effects are read whenever they are asked for, so they are never out of date."""
+    """One copy, locked by this process."""
 
     def __init__(self, folder: Path, about: AboutCopy, lock: int, outside: Iterable[str] = ()) -> None:
         self.folder = folder
@@ -58,38 +58,34 @@ class WorkspaceCopy:
         """Id of the copy, also valid after a restart."""
         self.upper = str(folder / "upper")
         """Folder with the changes of the command."""
-        self._git_upper = str(folder / "git-upper")
         self.about = about
         self._lock = lock
         self._outside = tuple(outside)
         self._own: dict[str, int] = {}
-
-    @property
-    def mount(self) -> CopyMount:
-        """Folders to mount for this copy."""
-        git = self.about.git_directory
-        upper, work = self._git_upper, str(self.folder / "git-work")
-        more = (CopyMount(lower=git, upper=upper, work=work),) if git else ()
-        return CopyMount(
-            lower=self.about.workspace, upper=self.upper, work=str(self.folder / "work"), more=more
+        self._reading: tuple[CopyReading, object] | None = None
+        lowers = [("", about.workspace), ("git-", about.git_directory)]
+        self.mounts = tuple(
+            CopyMount(lower=lower, upper=f"{folder}/{name}upper", work=f"{folder}/{name}work")
+            for name, lower in lowers
+            if lower is not None
         )
+        """Layers to mount: the workspace, and its git directory if that lies outside."""
 
     @property
     def unused(self) -> bool:
         """True if nothing was written to the copy."""
         here, there = os.stat(self.upper), os.stat(self.about.workspace)
-        uppers = (self.upper, *(one.upper for one in self.mount.more))
-        return here.st_mode == there.st_mode and not any(map(os.listdir, uppers))
+        return here.st_mode == there.st_mode and not any(os.listdir(one.upper) for one in self.mounts)
 
     def upper_path(self, path: str) -> str:
         """Return the location of a path as the command left it."""
         outside, below = split_root(path, self.about.git_directory)
-        return os.path.join(self._git_upper if outside else self.upper, below)
+        return os.path.join(self.mounts[outside].upper, below)
 
     def lower_path(self, path: str) -> str:
         """Return the real location of a path, outside the copy."""
         outside, below = split_root(path, self.about.git_directory)
-        return os.path.join(self.about.git_directory or "" if outside else self.about.workspace, below)
+        return os.path.join(self.mounts[outside].lower, below)
 
     def put(self, files: Mapping[str, bytes]) -> None:
         """Write these files into the copy, by their paths in the folder.
@@ -103,43 +99,40 @@ class WorkspaceCopy:
             with suppress(OSError):  # a new file
                 place.chmod(stat.S_IMODE(os.stat(self.lower_path(path)).st_mode))
 
-    def read(self) -> FoundEffects:
-        """Return the effects of the command, compared with the workspace as it is now. Blocking."""
-        root, git, since = self.about.workspace, self.about.git_directory, self.about.started_ns
-        outside = git is not None
-        reader = EffectReader(self.upper, root, since, self._outside, self._own, git_outside=outside)
-        found = reader.read(partial(ignored_paths, root), partial(tracked_files, root))
-        if git is None:
-            return found
-        more = EffectReader(self._git_upper, git, since, self._outside, self._own, INSIDE)
-        return found.joined(more.read(_none, _none))
+    def read(self, *, live: bool = False) -> CopyReading:
+        """Return the effects of the command, compared with the workspace as it is now. Blocking.
+
+        They are read again only if one of the paths has changed since, here or there. With `live`, commands
+        still change the copy, so they are read each time.
+        """
+        if self._reading is None or live or self._reading[1] != self._stamps(self._reading[0]):
+            reader = CopyReader(self.mounts, self.about.started_ns, self._outside, self._own)
+            reader.read()
+            reading = group_effects(reader, self.about.workspace)
+            self._reading = reading, self._stamps(reading)
+        return self._reading[0]
+
+    def _stamps(self, reading: CopyReading) -> list[object]:
+        effects = chain(reading.effects.effects, *reading.bulk.values())
+        paths = chain.from_iterable((one.path, one.moved_from) for one in effects)
+        places = ((self.upper_path(path), self.lower_path(path)) for path in paths if path)
+        return [_stamp(place) for pair in places for place in pair]
 
     def content(self, path: str, most: int) -> bytes | None:
         """Return the content of a file as the command left it, or the target of a link.
 
-        None if it does not exist, is too large, or is neither.
+        None if it does not exist, has more than `most` bytes, or is neither.
         """
-        place = self.upper_path(path)
-        try:
-            status = os.lstat(place)
-            if stat.S_ISLNK(status.st_mode):
-                return os.fsencode(os.readlink(place))
-            if not stat.S_ISREG(status.st_mode) or status.st_size > most:
-                return None
-            opened = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:
-            return None
-        with os.fdopen(opened, "rb") as file:
-            return file.read(most + 1)[:most]
+        return read_content(self.upper_path(path), most)
 
     def note_own(self, path: str) -> None:
         """Remember that Duckflow itself changed this path in the folder, so that it is no conflict."""
         with suppress(OSError):
             self._own[path] = os.lstat(self.lower_path(path)).st_ctime_ns
 
-    def keep(self, approved: Effects | None = None) -> None:
+    def keep(self, approved: Effects | None = None, owner: ChangeOwner | None = None) -> None:
         """Let the copy outlive this process, while its effects wait for an answer or are being applied."""
-        self.about = replace(self.about, kept=True, approved=approved)
+        self.about = replace(self.about, kept=True, approved=approved, owner=owner or self.about.owner)
         _write_about(self.folder, self.about)
 
     def discard(self) -> None:
@@ -168,16 +161,16 @@ class CopyFolders:
         about = AboutCopy(workspace=workspace, git_directory=git, started_ns=time.time_ns(), command=command)
         while len(self._idle) > 1:  # the view of the last one may still be mounted
             copy = self._idle.pop(0)
-            if copy.about.git_directory != git:
+            if (copy.about.workspace, copy.about.git_directory) != (workspace, git):
                 copy.discard()
                 continue
             copy.about = about
-            for mount in (copy.mount, *copy.mount.more):
+            for mount in copy.mounts:
                 _reset_work(Path(mount.work))
             return copy
         folder, lock = self._make_folder()
         copy = WorkspaceCopy(folder, about, lock, self._outside)
-        for mount in (copy.mount, *copy.mount.more):
+        for mount in copy.mounts:
             _make_layer(mount)
         return copy
 
@@ -243,8 +236,13 @@ class CopyFolders:
         return []
 
 
-def _none(_paths: list[str]) -> frozenset[str]:
-    return frozenset()
+def _stamp(path: str) -> tuple[int, ...] | None:
+    """Return what changes with every change of a file, or of the names in a folder."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_mode
 
 
 def _make_layer(mount: CopyMount) -> None:

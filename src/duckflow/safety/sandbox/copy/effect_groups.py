@@ -1,75 +1,44 @@
 """Grouping of effects: build and ignored folders are reported as a whole, a moved file as one effect."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from duckflow.domain.files.caches import CACHES, is_cache
-from duckflow.domain.files.effects import BulkEffect, DroppedEffect, Effect, Effects
+from duckflow.domain.files.effects import BulkEffect, Effect, Effects
 from duckflow.domain.frozen import replace
 from duckflow.safety.policy.effects import told_apart
 from duckflow.safety.policy.protected import protection_of
+from duckflow.safety.sandbox.copy.copy_reader import CopyReader
+from duckflow.safety.sandbox.view.git_settings import ignored_paths, tracked_files
 
-BUILD_FOLDERS = CACHES | {
-    *(
-        ".yarn",
-        "venv",
-        "target",
-        "dist",
-        "build",
-        "out",
-        "coverage",
-        "htmlcov",
-        "_build",
-        "deps",
-        "DerivedData",
-    ),
+_BUILD_FOLDERS = CACHES | {
+    *(".yarn", "venv", "target", "dist", "build", "out"),
+    *("coverage", "htmlcov", "_build", "deps", "DerivedData"),
 }
 """Folders that tools create for themselves; `*.egg-info` belongs here, too."""
 
 _MOST_SOURCES = 1_000
-UNDOABLE_FILES = 2_000
-UNDOABLE_BYTES = 32_000_000
+_UNDOABLE_FILES = 2_000
+_UNDOABLE_BYTES = 32_000_000
 """Effects on a build folder beyond these limits are applied without being kept for undo."""
 
-AsksGit = Callable[[list[str]], frozenset[str]]
-"""Returns those of these paths, relative to the workspace, that git ignores (folders end in /) or tracks."""
 
-
-class FoundEffects(NamedTuple):
+class CopyReading(NamedTuple):
     """Effects as reported, and for each build folder all effects that its entry stands for."""
 
     effects: Effects
-    bulk: dict[str, tuple[Effect, ...]]
-
-    def joined(self, more: "FoundEffects") -> "FoundEffects":
-        """Join these effects with those of another layer, in which no folder is reported as a whole."""
-        here, there = self.effects, more.effects
-        effects = Effects(
-            effects=here.effects + there.effects,
-            bulk=here.bulk,
-            dropped=here.dropped + there.dropped,
-            conflicts=here.conflicts + there.conflicts,
-            touched=here.touched + there.touched,
-        )
-        return FoundEffects(effects, self.bulk)
+    bulk: Mapping[str, Sequence[Effect]]
 
 
-def told(
-    found: Sequence[Effect],
-    ignored_by: AsksGit,
-    tracked_in: AsksGit,
-    *,
-    dropped: Iterable[DroppedEffect],
-    conflicts: Iterable[str],
-    touched: Iterable[str],
-) -> FoundEffects:
-    """Group all effects that were found for the report."""
-    ignored = ignored_by(_ignorable(found)) if found else frozenset[str]()
+def group_effects(reader: CopyReader, root: str) -> CopyReading:
+    """Group all effects that were found for the report. `root` is the workspace, where git is asked."""
+    found = reader.found
+    ignored = ignored_paths(root, _ignorable(found)) if found else frozenset[str]()
     folders = frozenset(path.rstrip("/") for path in ignored if path.endswith("/"))
     above = [_bulk_of(effect, folders) for effect in found]
     built = sorted({path for path in above if path is not None and not is_cache(path)})
-    tracked = tracked_in(built) if built else frozenset[str]()
+    tracked = tracked_files(root, built)
     single: list[Effect] = []
     bulk: dict[str, list[Effect]] = {}
     for effect, folder in zip(found, above, strict=True):
@@ -79,16 +48,12 @@ def told(
         (single if folder is None else bulk.setdefault(folder, [])).append(known)
     effects = Effects(
         effects=tuple(_pair_moves(single)),
-        bulk=tuple(_tell(path, within, tracked, folders) for path, within in bulk.items()),
-        dropped=tuple(dropped),
-        conflicts=tuple(conflicts),
-        touched=tuple(touched),
+        bulk=tuple(_bulk_effect(path, within, tracked, folders) for path, within in bulk.items()),
+        dropped=tuple(reader.dropped),
+        conflicts=tuple(dict.fromkeys(reader.conflicts)),
+        touched=tuple(reader.touched),
     )
-    return FoundEffects(effects, {path: tuple(within) for path, within in bulk.items()})
-
-
-def _is_build_folder(name: str) -> bool:
-    return name in BUILD_FOLDERS or name.endswith(".egg-info")
+    return CopyReading(effects, bulk)
 
 
 def _ignorable(found: Iterable[Effect]) -> list[str]:
@@ -111,14 +76,16 @@ def _bulk_of(effect: Effect, ignored: frozenset[str]) -> str | None:
     last = len(names) if effect.type == "folder" else len(names) - 1
     for end in range(last):
         folder = "/".join(names[: end + 1])
-        built = _is_build_folder(names[end])
+        built = names[end] in _BUILD_FOLDERS or names[end].endswith(".egg-info")
         if built or folder in ignored:
             apart = told_apart(effect.path) or (not built and protection_of(effect.path) != "none")
             return None if apart else folder
     return None
 
 
-def _tell(path: str, within: list[Effect], tracked: frozenset[str], ignored: frozenset[str]) -> BulkEffect:
+def _bulk_effect(
+    path: str, within: list[Effect], tracked: frozenset[str], ignored: frozenset[str]
+) -> BulkEffect:
     files = sorted((one for one in within if one.type != "folder"), key=lambda one: one.path)
     size = sum(effect.size for effect in files)
     sources = any(name.startswith(f"{path}/") for name in tracked)
@@ -127,7 +94,7 @@ def _tell(path: str, within: list[Effect], tracked: frozenset[str], ignored: fro
         files=len(files),
         size=size,
         deleted=sum(effect.kind == "deleted" for effect in files),
-        undoable=len(files) <= UNDOABLE_FILES and size <= UNDOABLE_BYTES,
+        undoable=len(files) <= _UNDOABLE_FILES and size <= _UNDOABLE_BYTES,
         ignored=path in ignored or is_cache(path),
         sources=tuple(effect.path for effect in files if sources and not effect.ignored)[:_MOST_SOURCES],
     )

@@ -42,8 +42,6 @@ class CopyMount(Frozen):
     lower: str
     upper: str
     work: str
-    more: "tuple[CopyMount, ...]" = ()
-    """The same for the git directory, if that lies outside the workspace."""
 
 
 class LaunchOrder(Frozen):
@@ -62,13 +60,13 @@ class LaunchOrder(Frozen):
     network: bool = False
     """True if the command has the network of the process that starts it."""
     held: bool = False
+    """True if the command shares mounts and loopback network with others, so that it makes neither."""
     disk: tuple[str, ...] = ()
     """Folders that receive all its writes, if known. The first is that of its copy."""
     temporary: str = ""
-    copied: tuple[str, ...] = ()
-    """Folders of which the command sees a copy."""
     mounts: tuple[Mount, ...] = ()
-    view: CopyMount | None = None
+    copies: tuple[CopyMount, ...] = ()
+    """Folders of which the command sees a copy."""
 
 
 def limits_of(settings: ShellSettings, seconds: float) -> Limits:
@@ -91,19 +89,17 @@ def confine(
     user: Mapping[str, str],
     *,
     network: bool,
-    view: CopyMount | None = None,
+    copies: tuple[CopyMount, ...] = (),
     held: bool = False,
     rules: LandlockRules | None = None,
 ) -> LaunchOrder:
     """Return the order to run a command in this sandbox, in its own namespaces or on the machine as it is.
 
-    With `held`, the command shares view and loopback with other commands, so it creates neither. `rules`
-    keeps Landlock's rules between commands, if given.
+    `rules` keeps Landlock's rules between commands, if given.
     """
     shell = (_shell(), "-c", command)
     if isinstance(reach, MountPlan):
         home = any(mount.target == reach.base.home for mount in reach.base.mounts)
-        upper = (view.upper, *(one.upper for one in view.more)) if view else ()
         order = LaunchOrder(
             kind=sandbox.level,
             argv=shell,
@@ -114,15 +110,14 @@ def confine(
             sockets=seccomp.ON_THE_NETWORK if network else seccomp.IN_A_NAMESPACE,
             network=network or held,
             held=held,
-            disk=(*upper, *(f"{reach.base.temporary}/{one}" for one in OWN_FOLDERS)),
-            copied=(view.lower, *(one.lower for one in view.more)) if view else (),
+            disk=(*(one.upper for one in copies), *(f"{reach.base.temporary}/{one}" for one in OWN_FOLDERS)),
             temporary=reach.base.temporary,
             mounts=reach.mounts,
-            view=None if held else view,
+            copies=copies,
         )
         if sandbox.level == "namespaces":
             return order
-        ready = order.view is not None
+        ready = bool(copies) and not held
         argv = bubblewrap.arguments(
             sandbox.program, reach, sandbox.features, network=network or held, ready=ready
         )

@@ -1,26 +1,30 @@
-"""Read the effects of a command from the upper layer of its copy (G9). The cost depends on the changes only.
+"""Reader of copies: finds the effects of a command in the upper layers of its copy (G9).
 
-In `upper`, a character device 0/0 stands for a removed file, a folder that was removed and created again is
-marked opaque, and everything else was created or changed. The contents may be made to deceive: no link is
-followed, only regular files are opened, and paths too deep to read are dropped, not skipped.
+The cost depends on the changes only. In an upper layer, a character device 0/0 stands for a removed file, a
+folder that was removed and created again is marked opaque, and everything else was created or changed. The
+contents may be made to deceive: no link is followed, only regular files are opened, and paths too deep to
+read are dropped, not skipped.
 """
 
+import hashlib
 import os
 import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from duckflow.domain.files.effects import DroppedEffect, DropReason, Effect, FileType
-from duckflow.safety.sandbox.copy.digests import file_digest, text_digest
-from duckflow.safety.sandbox.copy.effect_groups import AsksGit, FoundEffects, told
+from duckflow.safety.descriptors import READ, closing_fd
+from duckflow.safety.files.git_directory import INSIDE
+from duckflow.safety.sandbox.view.confinement import CopyMount
 
-OPAQUE = "user.overlay.opaque"
 OVERLAY_ATTRIBUTES = "user.overlay."
+_OPAQUE = f"{OVERLAY_ATTRIBUTES}opaque"
 
 LONGEST_PATH = 3_500
 DEEPEST = 200
 """Limits in bytes and folders of a path below the workspace. Deeper paths are dropped and reported."""
 
+_BLOCK = 1 << 20
 _SET_ID = stat.S_ISUID | stat.S_ISGID
 _TYPES: dict[int, FileType] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
 _DROPPED: dict[int, DropReason] = {
@@ -31,53 +35,46 @@ _DROPPED: dict[int, DropReason] = {
 }
 
 
-class EffectReader:
-    """Reads one copy once. `own` has change times of paths that Duckflow itself changed meanwhile.
+class CopyReader:
+    """Reads the layers of one copy once: the workspace, and its git directory if that lies outside.
 
-    `prefix` is put before each path. With `git_outside`, this layer has nothing below `.git`.
+    `own` has the change times of paths that Duckflow itself changed meanwhile.
     """
 
     def __init__(
         self,
-        upper: str,
-        lower: str,
+        layers: tuple[CopyMount, ...],
         started_ns: int,
         readable_outside: Iterable[str],
         own: Mapping[str, int],
-        prefix: str = "",
-        *,
-        git_outside: bool = False,
     ) -> None:
-        self._upper = upper
-        self._lower = lower
+        self._layers = layers
         self._started_ns = started_ns
         self._own = own
         self._outside = tuple(readable_outside)
-        self._prefix = prefix
-        self._git_outside = git_outside
-        self._found: list[Effect] = []
-        self._dropped: list[DroppedEffect] = []
-        self._conflicts: list[str] = []
-        self._touched: list[str] = []
+        self._upper = self._lower = self._prefix = ""
         self._opened: dict[str, int] = {}
+        self.found: list[Effect] = []
+        self.dropped: list[DroppedEffect] = []
+        self.conflicts: list[str] = []
+        """Paths that another process changed since the command began."""
+        self.touched: list[str] = []
+        """Files with the same content and a new timestamp."""
 
-    def read(self, ignored_by: AsksGit, tracked_in: AsksGit) -> FoundEffects:
+    def read(self) -> None:
         """Read all effects."""
         try:
-            if not self._prefix:
-                self._note(".", "folder", _status(self._lower), os.lstat(self._upper))
-            self._compare_folder("")
+            for layer, prefix in zip(self._layers, ("", INSIDE), strict=False):
+                self._upper, self._lower, self._prefix = layer.upper, layer.lower, prefix
+                if not prefix:
+                    self._note(".", "folder", _status(layer.lower), os.lstat(layer.upper))
+                self._compare_folders()
         finally:
             for path, mode in self._opened.items():
                 os.chmod(path, mode)
-        conflicts = dict.fromkeys(self._conflicts)
-        dropped, touched = self._dropped, self._touched
-        return told(
-            self._found, ignored_by, tracked_in, dropped=dropped, conflicts=conflicts, touched=touched
-        )
 
-    def _compare_folder(self, start: str) -> None:
-        waiting = [start]
+    def _compare_folders(self) -> None:
+        waiting = [""]
         while waiting:
             folder = waiting.pop()
             names = self._names_in_copy(f"{self._upper}/{folder}")
@@ -87,8 +84,11 @@ class EffectReader:
                     self._drop(path, "unreadable")
                 elif self._compare(path):
                     waiting.append(path)
-            if _is_opaque(f"{self._upper}/{folder}"):
-                self._note_gone(folder, names)
+            before = _status(f"{self._lower}/{folder}")
+            replaced = _attribute(f"{self._upper}/{folder}", _OPAQUE) == b"y"
+            if replaced and before is not None and stat.S_ISDIR(before.st_mode):
+                for name in set(_names(f"{self._lower}/{folder}")).difference(names):
+                    self._delete(f"{folder}/{name}" if folder else name)
 
     def _names_in_copy(self, folder: str) -> list[str]:
         """Return the names in a folder of the copy. Open a folder that the command closed during the read."""
@@ -99,22 +99,15 @@ class EffectReader:
             os.chmod(folder, 0o700)
             return os.listdir(folder)
 
-    def _note_gone(self, folder: str, still: list[str]) -> None:
-        """Record entries that are missing from a folder that was removed and created again."""
-        if not stat.S_ISDIR(_mode(f"{self._lower}/{folder}")):
-            return
-        for name in set(_names(f"{self._lower}/{folder}")).difference(still):
-            self._delete(f"{folder}/{name}" if folder else name)
-
     def _compare(self, path: str) -> bool:
         """Record the effect on one path. Return True for a folder whose contents must be compared."""
         now = os.lstat(f"{self._upper}/{path}")
         before = _status(f"{self._lower}/{path}")
         kind = stat.S_IFMT(now.st_mode)
-        if is_whiteout(now):
+        if kind == stat.S_IFCHR and now.st_rdev == 0:
             self._delete(path)
             return False
-        if path == ".git" and self._git_outside and kind == stat.S_IFDIR:
+        if path == ".git" and len(self._layers) > 1 and not self._prefix and kind == stat.S_IFDIR:
             self._drop(path, "unreadable")  # a repository in place of the file that points to the real one
             return False
         if kind in _DROPPED:
@@ -131,10 +124,8 @@ class EffectReader:
 
     def _note(self, path: str, kind: FileType, before: os.stat_result | None, now: os.stat_result) -> None:
         """Record the difference between the states of a path before and after, which are of the same type."""
-        was, mode_before = None, None
-        after, mode = self._digest(self._upper, path, kind), None
-        if before is not None:
-            was = self._digest(self._lower, path, kind)
+        after, mode, mode_before = _digest(f"{self._upper}/{path}", kind), None, None
+        was = None if before is None else _digest(f"{self._lower}/{path}", kind)
         if kind == "file" and (after is None or (before is not None and was is None)):
             self._drop(path, "unreadable")
             return
@@ -143,13 +134,13 @@ class EffectReader:
             mode_before = None if before is None else stat.S_IMODE(before.st_mode)
         if before is not None and (after, mode) == (was, mode_before):
             if kind == "file" and before.st_mtime_ns != now.st_mtime_ns:
-                self._touched.append(f"{self._prefix}{path}")
+                self.touched.append(f"{self._prefix}{path}")
             return
         target = os.readlink(f"{self._upper}/{path}") if kind == "link" else ""
         if target and leads_out(path, target, self._lower, self._outside):
             self._drop(path, "link_out")
             return
-        self._found.append(
+        self.found.append(
             Effect(
                 path=f"{self._prefix}{path}",
                 kind="created" if before is None else "changed" if after != was else "mode",
@@ -168,7 +159,8 @@ class EffectReader:
         mode = stat.S_IMODE(now.st_mode)
         given = 0 if before is None else before.st_mode & _SET_ID
         if stat.S_ISDIR(now.st_mode):
-            given |= stat.S_ISGID & _mode(f"{self._upper}/{os.path.dirname(path)}")
+            above = _status(f"{self._upper}/{os.path.dirname(path)}")
+            given |= stat.S_ISGID & (above.st_mode if above else 0)
         if mode & _SET_ID & ~given:
             self._drop(path, "set_id")
         return mode & ~(_SET_ID & ~given)
@@ -186,49 +178,67 @@ class EffectReader:
             if kind is None or _is_unspeakable(one):
                 self._drop(one, "unreadable")
                 continue
-            self._found.append(
+            self.found.append(
                 Effect(
                     path=f"{self._prefix}{one}",
                     kind="deleted",
                     type=kind,
-                    before=self._digest(self._lower, one, kind),
+                    before=_digest(f"{self._lower}/{one}", kind),
                     mode_before=stat.S_IMODE(before.st_mode),
                 )
             )
             if kind == "folder":
                 waiting += [f"{one}/{name}" for name in _names(f"{self._lower}/{one}")]
 
-    def _digest(self, layer: str, path: str, kind: FileType) -> str | None:
-        if kind == "folder":
-            return None
-        real = f"{layer}/{path}"
-        return text_digest(os.readlink(real)) if kind == "link" else file_digest(real)
-
     def _note_conflict(self, path: str, before: os.stat_result | None, now: os.stat_result | None) -> None:
         """Record a path that another process changed since the command began.
 
         For folders, only their own permission bits count.
         """
+        named = f"{self._prefix}{path}"
         if before is not None and not stat.S_ISDIR(before.st_mode):
-            if before.st_ctime_ns > self._started_ns and before.st_ctime_ns != self._own.get(
-                f"{self._prefix}{path}"
-            ):
-                self._conflicts.append(f"{self._prefix}{path}")
+            if before.st_ctime_ns > self._started_ns and before.st_ctime_ns != self._own.get(named):
+                self.conflicts.append(named)
         elif before is None and now is not None and stat.S_ISREG(now.st_mode):
             above = _status(f"{self._lower}/{os.path.dirname(path)}")
             meanwhile = above is not None and above.st_ctime_ns > self._started_ns
-            if meanwhile and _has_origin(f"{self._upper}/{path}"):
-                self._conflicts.append(f"{self._prefix}{path}")
+            if meanwhile and _attribute(f"{self._upper}/{path}", f"{OVERLAY_ATTRIBUTES}origin") is not None:
+                self.conflicts.append(named)
 
     def _drop(self, path: str, reason: DropReason) -> None:
         shown = os.fsencode(f"{self._prefix}{path}").decode("utf-8", "backslashreplace")
-        self._dropped.append(DroppedEffect(path=shown, reason=reason))
+        self.dropped.append(DroppedEffect(path=shown, reason=reason))
 
 
-def _is_unspeakable(path: str) -> bool:
-    """Return whether a path is too deep or no text, so that the user can't be asked about it."""
-    is_text = path.isascii() or path.encode("utf-8", "replace").decode() == path
-    return not is_text or path.count("/") > DEEPEST or len(os.fsencode(path)) > LONGEST_PATH
+def read_content(path: str, most: int) -> bytes | None:
+    """Return the content of a file in a copy, or the target of a link.
+
+    None if it does not exist, has more than `most` bytes, or is neither.
+    """
+    with suppress(OSError):
+        status = os.lstat(path)
+        if stat.S_ISLNK(status.st_mode):
+            return os.fsencode(os.readlink(path))
+        if stat.S_ISREG(status.st_mode) and status.st_size <= most:
+            with os.fdopen(os.open(path, READ), "rb") as file:
+                return file.read(most)
+    return None
+
+
+def file_digest(path: str) -> str | None:
+    """Return the SHA-256 of a regular file, whatever its permission bits. None if it can't be read."""
+    with suppress(OSError), closing_fd(_open_readable(path)) as opened:
+        if stat.S_ISREG(os.fstat(opened).st_mode):
+            digest = hashlib.sha256()
+            while block := os.read(opened, _BLOCK):
+                digest.update(block)
+            return digest.hexdigest()
+    return None
+
+
+def text_digest(text: str) -> str:
+    """Return the SHA-256 of a link's target."""
+    return hashlib.sha256(os.fsencode(text)).hexdigest()
 
 
 def leads_out(path: str, target: str, root: str, outside: Iterable[str]) -> bool:
@@ -237,9 +247,29 @@ def leads_out(path: str, target: str, root: str, outside: Iterable[str]) -> bool
     return not any(absolute == place or absolute.startswith(f"{place}/") for place in (root, *outside))
 
 
-def is_whiteout(status: os.stat_result) -> bool:
-    """Return whether this entry stands for a removed file."""
-    return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
+def _digest(path: str, kind: FileType) -> str | None:
+    if kind == "folder":
+        return None
+    return text_digest(os.readlink(path)) if kind == "link" else file_digest(path)
+
+
+def _open_readable(path: str) -> int:
+    """Open a file. If its owner may not read it, make it readable for a moment."""
+    try:
+        return os.open(path, READ)
+    except PermissionError:
+        mode = stat.S_IMODE(os.lstat(path).st_mode)
+        os.chmod(path, mode | stat.S_IRUSR)
+        try:
+            return os.open(path, READ)
+        finally:
+            os.chmod(path, mode)
+
+
+def _is_unspeakable(path: str) -> bool:
+    """Return whether a path is too deep or no text, so that the user can't be asked about it."""
+    is_text = path.isascii() or path.encode("utf-8", "replace").decode() == path
+    return not is_text or path.count("/") > DEEPEST or len(os.fsencode(path)) > LONGEST_PATH
 
 
 def _names(folder: str) -> list[str]:
@@ -256,18 +286,7 @@ def _status(path: str) -> os.stat_result | None:
         return None
 
 
-def _mode(path: str) -> int:
-    found = _status(path)
-    return 0 if found is None else found.st_mode
-
-
-def _is_opaque(folder: str) -> bool:
+def _attribute(path: str, name: str) -> bytes | None:
     with suppress(OSError):
-        return os.getxattr(folder, OPAQUE, follow_symlinks=False) == b"y"
-    return False
-
-
-def _has_origin(path: str) -> bool:
-    with suppress(OSError):
-        return bool(os.listxattr(path, follow_symlinks=False).count(f"{OVERLAY_ATTRIBUTES}origin"))
-    return False
+        return os.getxattr(path, name, follow_symlinks=False)
+    return None

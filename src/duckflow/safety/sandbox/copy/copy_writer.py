@@ -1,0 +1,392 @@
+"""Writer of effects: applies the approved effects of a command to the folder (G9, SAFETY 11, 12).
+
+The approved effects are first recorded in the copy, and each batch of changes with the contents it replaces.
+A path is changed only if it is still as it was when the effects were read. After a crash, the same call
+finishes the work: a path that is already in the wanted state counts as done. New content is durable before
+anything refers to it.
+"""
+
+import errno
+import hashlib
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+
+from duckflow.domain.files.changes import FileChange
+from duckflow.domain.files.effects import Effect, Effects
+from duckflow.domain.frozen import replace
+from duckflow.safety.descriptors import READ, closing_fd
+from duckflow.safety.files.access import Access
+from duckflow.safety.files.atomic import LARGEST, temporary_name
+from duckflow.safety.files.confined_open import ConfinedFolder, rename_to_new
+from duckflow.safety.files.git_directory import split_root
+from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
+from duckflow.safety.sandbox.copy.copy_reader import OVERLAY_ATTRIBUTES, file_digest, text_digest
+from duckflow.safety.syscalls import c_call
+
+CHANGED = "changed"
+"""Reason for leaving a path that has changed since its effect was read."""
+
+_BATCH = 256
+_BATCH_BYTES = 16_000_000
+_FOLDERS = 2
+"""Position in the order of changes: the changes before it make room."""
+
+_NEW_FILES = ("created", "changed")
+_MOST_OPEN = 256
+_SYNC_ONE_BY_ONE = 8
+_BLOCK = 1 << 20
+
+
+def apply_effects(
+    copy: WorkspaceCopy,
+    approved: Effects,
+    access: Access | None = None,
+    *,
+    conflicts: Iterable[str] = (),
+    live: bool = False,
+) -> dict[str, str]:
+    """Apply the approved effects, including build folders. Return why paths were left out. Blocking.
+
+    Paths in `approved.conflicts` are left out unless the user approved them in `conflicts`. With `live`, the
+    copy is still in use, so everything is copied out of it and stays in it.
+    """
+    refused = frozenset(approved.conflicts).difference(conflicts)
+    reading = copy.read(live=live)
+    wanted = [*approved.effects]
+    unkept: set[str] = set()
+    for bulk in approved.bulk:
+        below = reading.bulk.get(bulk.path, ())
+        wanted += below
+        if not bulk.undoable:
+            unkept.update(effect.path for effect in below)
+    if not live:
+        copy.keep(approved, access.owner if access else None)
+        _open_closed(copy, wanted)
+    try:
+        with CopyWriter(copy, access, unkept, live=live) as writer:
+            for steps in _in_order(effect for effect in wanted if effect.path not in refused):
+                for batch in _batches(steps):
+                    writer.apply(batch)
+            writer.touch(reading.effects.touched)
+    except Exception:
+        if not live:
+            copy.keep()  # failed, not interrupted: the remaining effects wait for another answer
+        raise
+    left = writer.left | dict.fromkeys(sorted(refused), CHANGED)
+    if not live and not left:
+        copy.discard()
+    elif not live:
+        copy.keep()
+    return left
+
+
+def _open_closed(copy: WorkspaceCopy, wanted: Iterable[Effect]) -> None:
+    """Let the owner into folders that a command closed. In the workspace they are closed at the end."""
+    for path in sorted(one.path for one in wanted if _is_closed_folder(one)):
+        with suppress(OSError):
+            os.chmod(copy.upper_path(path), stat.S_IRWXU)
+
+
+def _is_closed_folder(effect: Effect) -> bool:
+    closed = effect.mode_after is not None and effect.mode_after & stat.S_IRWXU != stat.S_IRWXU
+    return effect.type == "folder" and closed
+
+
+def _in_order(wanted: Iterable[Effect]) -> tuple[list[Effect], list[Effect]]:
+    """Return the steps that make room, and then the others: folders, files, deletions, bits of folders."""
+    steps = [step for effect in wanted for step in _steps(effect)]
+    made = {one.path for one in steps if one.kind != "deleted"}
+
+    def order(one: Effect) -> tuple[int, int, str]:
+        depth = one.path.count("/")
+        if one.kind == "deleted":
+            # A file in the way of a folder, or a folder with its contents in the way of a file.
+            names = one.path.split("/")
+            in_the_way = any("/".join(names[: end + 1]) in made for end in range(len(names)))
+            files_first = 0 if one.type != "folder" else 1
+            return (files_first if in_the_way else 5 + files_first), -depth, one.path
+        if one.type == "folder":
+            return (_FOLDERS, depth, one.path) if one.kind == "created" else (7, -depth, one.path)
+        return 3, 0, one.path
+
+    steps.sort(key=order)
+    room = sum(order(one)[0] < _FOLDERS for one in steps)
+    return steps[:room], steps[room:]
+
+
+def _steps(effect: Effect) -> Iterator[Effect]:
+    """Split a move into its two halves, and a closed new folder into its creation and its closing."""
+    if effect.kind == "moved":
+        yield replace(effect, kind="created", before=None, mode_before=None, moved_from="")
+        yield Effect(
+            path=effect.moved_from, kind="deleted", before=effect.before, mode_before=effect.mode_before
+        )
+        return
+    yield effect
+    if effect.kind == "created" and _is_closed_folder(effect):
+        yield replace(effect, kind="mode")
+
+
+def _batches(steps: Sequence[Effect]) -> Iterator[list[Effect]]:
+    batch: list[Effect] = []
+    size = 0
+    for step in steps:
+        if batch and (len(batch) >= _BATCH or size > _BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(step)
+        size += step.size
+    if batch:
+        yield batch
+
+
+class _ChangedInFolder(OSError):
+    """Raised if a path in the folder has changed since the effects were read."""
+
+
+class CopyWriter:
+    """Changes a folder, and its git directory if that lies outside. `unkept` paths are not kept for undo."""
+
+    def __init__(self, copy: WorkspaceCopy, access: Access | None, unkept: set[str], *, live: bool) -> None:
+        self._copy = copy
+        self._access = access
+        self._unkept = unkept
+        self._live = live
+        self._roots = [ConfinedFolder(one.lower) for one in copy.mounts]
+        self._folders: dict[str, int] = {}
+        self._changed_any = False
+        self.left: dict[str, str] = {}
+        """Paths that were left out, and why."""
+
+    def __enter__(self) -> "CopyWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._sync_folders()
+        for root in self._roots:
+            root.close()
+
+    def apply(self, batch: list[Effect]) -> None:
+        """Apply one batch: check the paths, record the changes, make new content durable, change."""
+        pending: list[Effect] = []
+        recorded: list[FileChange] = []
+        contents: dict[str, bytes] = {}
+        for effect in batch:
+            keeps = self._access is not None and effect.path not in self._unkept
+            try:
+                is_pending, before = self._look(effect, read=keeps)
+            except OSError as exc:
+                self._leave(effect, exc)
+                continue
+            if not is_pending:
+                self._note_done(effect)
+                continue
+            pending.append(effect)
+            if keeps:
+                recorded.append(change := effect.as_change())
+                if change.before and before is not None:
+                    contents[change.before] = before
+        if self._access is not None and recorded:
+            self._access.record(recorded, contents)
+        if not self._live:
+            self._make_durable([one for one in pending if one.type == "file" and one.kind in _NEW_FILES])
+        for effect in pending:
+            try:
+                self._change(effect)
+                self._note_done(effect)
+            except OSError as exc:
+                self._leave(effect, exc)
+
+    def touch(self, paths: Iterable[str]) -> None:
+        """Give files with unchanged content the time that the command set, because make compares times."""
+        for path in paths:
+            with suppress(OSError):
+                status = os.lstat(self._copy.upper_path(path))
+                folder, name = self._place(path)
+                times = (status.st_atime_ns, status.st_mtime_ns)
+                os.utime(name, ns=times, dir_fd=folder, follow_symlinks=False)
+
+    def _look(self, effect: Effect, *, read: bool) -> tuple[bool, bytes | None]:
+        """Return whether the change is still to be made, and the content before it.
+
+        Raise OSError if the path has changed.
+        """
+        digest, status, content = self._now(effect.path, read=read)
+        mode = None if status is None else stat.S_IMODE(status.st_mode)
+        if effect.type == "folder":
+            is_folder = status is not None and stat.S_ISDIR(status.st_mode)
+            if effect.kind == "deleted":
+                return is_folder, None
+            if status is not None and not is_folder:
+                raise _ChangedInFolder
+            return mode != effect.mode_after, None
+        if digest == effect.after and (digest is None or mode == effect.mode_after or effect.type == "link"):
+            return False, None
+        if digest != effect.before:
+            raise _ChangedInFolder
+        return True, content
+
+    def _now(self, path: str, *, read: bool) -> tuple[str | None, os.stat_result | None, bytes | None]:
+        """Return the digest, status and content of a path."""
+        try:
+            folder, name = self._place(path)
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return None, None, None
+        if stat.S_ISLNK(status.st_mode):
+            target = os.readlink(name, dir_fd=folder)
+            return text_digest(target), status, os.fsencode(target)
+        if not stat.S_ISREG(status.st_mode):
+            return None, status, None
+        with os.fdopen(os.open(name, READ, dir_fd=folder), "rb", buffering=0) as file:
+            digest = hashlib.sha256()
+            blocks: list[bytes] = []
+            wanted = read and status.st_size <= LARGEST
+            while block := file.read(_BLOCK):
+                digest.update(block)
+                if wanted:
+                    blocks.append(block)
+            return digest.hexdigest(), status, b"".join(blocks) if wanted else None
+
+    def _note_done(self, effect: Effect) -> None:
+        self._changed_any = True
+        if self._live:
+            self._copy.note_own(effect.path)
+
+    def _make_durable(self, files: list[Effect]) -> None:
+        """Finish the new files and make them durable, before anything refers to them."""
+        opened: list[int] = []
+        for effect in files:
+            path = self._copy.upper_path(effect.path)
+            with suppress(OSError):
+                for name in os.listxattr(path, follow_symlinks=False):
+                    if name.startswith(OVERLAY_ATTRIBUTES) or self._gives_rights(name, path, effect.path):
+                        os.removexattr(path, name, follow_symlinks=False)
+                if len(files) <= _SYNC_ONE_BY_ONE:
+                    opened.append(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
+        for one in opened:
+            os.fsync(one)
+            os.close(one)
+        if len(files) > _SYNC_ONE_BY_ONE:  # all layers of a copy are on one file system
+            with closing_fd(os.open(self._copy.upper, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as upper:
+                c_call("syncfs", upper)
+
+    def _gives_rights(self, name: str, upper: str, path: str) -> bool:
+        """Return whether a new attribute gives access to other users, which the user was not shown."""
+        if not name.startswith("system."):
+            return False
+        value = os.getxattr(upper, name, follow_symlinks=False)
+        with suppress(OSError):
+            return os.getxattr(self._copy.lower_path(path), name, follow_symlinks=False) != value
+        return True
+
+    def _change(self, effect: Effect) -> None:
+        if effect.path == ".":
+            os.chmod(self._folder("."), effect.mode_after or 0)
+            return
+        folder, name = self._place(effect.path)
+        if effect.kind == "deleted":
+            remove = os.rmdir if effect.type == "folder" else os.unlink
+            remove(name, dir_fd=folder)
+            if (opened := self._folders.pop(effect.path, None)) is not None:
+                os.close(opened)
+        elif effect.kind == "mode":
+            _set_mode(folder, name, effect.mode_after or 0)
+        elif effect.type == "folder":
+            with suppress(FileExistsError):
+                os.mkdir(name, 0o700, dir_fd=folder)
+            _set_mode(folder, name, (effect.mode_after or 0) | stat.S_IRWXU)
+        elif effect.type == "link":
+            temporary = temporary_name()
+            os.symlink(effect.link_target, temporary, dir_fd=folder)
+            _put((folder, temporary), (folder, name), effect)
+        else:
+            self._put_file(effect, folder, name)
+
+    def _put_file(self, effect: Effect, folder: int, name: str) -> None:
+        source = self._copy.upper_path(effect.path)
+        if file_digest(source) != effect.after:
+            said = "still being written" if self._live else "the copy is not what was approved"
+            raise OSError(errno.ESTALE, said)
+        if not self._live:
+            os.chmod(source, effect.mode_after or 0)
+            above = os.open(os.path.dirname(source), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                _put((above, os.path.basename(source)), (folder, name), effect)
+            except OSError as exc:
+                if exc.errno != errno.EXDEV:
+                    raise
+            else:
+                return
+            finally:
+                os.close(above)
+        temporary = temporary_name()
+        try:
+            _copy_file(source, (folder, temporary), effect)
+            _put((folder, temporary), (folder, name), effect)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=folder)
+            raise
+
+    def _place(self, path: str) -> tuple[int, str]:
+        above, _, name = path.rpartition("/")
+        return self._folder(above or "."), name
+
+    def _folder(self, path: str) -> int:
+        """Return a folder by its real path. It stays open until the end, when its entries are synced."""
+        if path not in self._folders:
+            if len(self._folders) >= _MOST_OPEN:
+                self._sync_folders()
+            outside, below = split_root(f"{path}/", self._copy.about.git_directory)
+            self._folders[path] = self._roots[outside].open_folder(below.rstrip("/") or ".")
+        return self._folders[path]
+
+    def _sync_folders(self) -> None:
+        """Make the changed folders durable; if they are many, their whole file systems, which is faster."""
+        opened = [*self._folders.values()]
+        self._folders.clear()
+        if self._changed_any and len(opened) > _SYNC_ONE_BY_ONE:
+            for one in {os.fstat(one).st_dev: one for one in opened}.values():
+                c_call("syncfs", one)
+        for one in opened:
+            if self._changed_any and len(opened) <= _SYNC_ONE_BY_ONE:
+                os.fsync(one)
+            os.close(one)
+
+    def _leave(self, effect: Effect, exc: OSError) -> None:
+        changed = isinstance(exc, (_ChangedInFolder, FileExistsError))
+        self.left[effect.path] = CHANGED if changed else exc.strerror or str(exc)
+
+
+def _put(source: tuple[int, str], target: tuple[int, str], effect: Effect) -> None:
+    if effect.kind == "created":
+        rename_to_new(source, target)
+    else:
+        os.rename(source[1], target[1], src_dir_fd=source[0], dst_dir_fd=target[0])
+
+
+def _set_mode(folder: int, name: str, mode: int) -> None:
+    """Set permission bits, but never through a link that another process put there."""
+    with closing_fd(os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)) as opened:
+        if stat.S_ISLNK(os.fstat(opened).st_mode):
+            raise _ChangedInFolder
+        os.chmod(f"/proc/self/fd/{opened}", mode)
+
+
+def _copy_file(source: str, target: tuple[int, str], effect: Effect) -> None:
+    """Copy a file durably, with content, permission bits and time."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    opened = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(opened, "rb", buffering=0) as reading:
+        made = os.open(target[1], flags, 0o600, dir_fd=target[0])
+        with os.fdopen(made, "wb") as writing:
+            shutil.copyfileobj(reading, writing, _BLOCK)
+            writing.flush()
+            status = os.fstat(opened)
+            os.fchmod(made, effect.mode_after or 0)
+            os.utime(made, ns=(status.st_atime_ns, status.st_mtime_ns))
+            os.fsync(made)
