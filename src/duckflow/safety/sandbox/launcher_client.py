@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
@@ -18,6 +19,7 @@ from duckflow.safety.sandbox.child.command_process import EXPECTED
 from duckflow.safety.sandbox.child.shared_namespaces import READY
 from duckflow.safety.sandbox.view.confinement import OWN_FOLDERS, CopyMount, LaunchOrder
 from duckflow.safety.sandbox.view.mount_plan import Mount
+from duckflow.safety.uncancelled import run_in_thread
 
 _BOOT = (
     "import sys; sys.path.append(sys.argv[1]); "
@@ -48,12 +50,7 @@ class Launcher:
         """Return the temporary folder of the commands. Start the launcher if it does not run."""
         async with self._starting:
             if self._temporary is None or self._process is None or self._process.poll() is not None:
-                starting = asyncio.ensure_future(asyncio.to_thread(self._start))
-                try:
-                    await asyncio.shield(starting)
-                except asyncio.CancelledError:
-                    await starting  # otherwise the next caller would start a second launcher
-                    raise
+                await run_in_thread(self._start)
         assert self._temporary is not None
         return self._temporary
 
@@ -193,17 +190,17 @@ async def _read_all(output: int, take: Callable[[bytes], None]) -> None:
         transport.close()
 
 
-async def _see_out(hearing: "asyncio.Future[Ending]", reading: "asyncio.Future[None]") -> None:
+async def _see_out(*tasks: "asyncio.Future[Any]") -> None:
     """Wait until the command has ended and all its output is read, even if cancelled meanwhile."""
-    last = asyncio.ensure_future(asyncio.wait([hearing, reading], timeout=_PATIENCE_S))
+    last = asyncio.ensure_future(asyncio.wait(tasks, timeout=_PATIENCE_S))
     cancelled = False
     while not last.done():
         try:
             await asyncio.shield(last)
         except asyncio.CancelledError:
             cancelled = True
-    for task in (hearing, reading):
+    for task in tasks:
         task.cancel()
-    await asyncio.gather(hearing, reading, return_exceptions=True)
+    await asyncio.gather(*tasks, return_exceptions=True)
     if cancelled:
         raise asyncio.CancelledError

@@ -26,7 +26,6 @@ from duckflow.safety.sandbox.shell_view import ShellView
 from duckflow.safety.sandbox.view import bubblewrap
 from duckflow.safety.sandbox.view.confinement import LaunchOrder, Limits, confine, limits_of
 from duckflow.safety.sandbox.view.levels import Sandbox
-from duckflow.safety.sandbox.view.mount_plan import MountPlan
 from duckflow.safety.uncancelled import run_in_thread
 
 _BACKGROUND_SECONDS = 24 * 3600.0
@@ -136,9 +135,9 @@ class Shell:
         return replace(result, changed=await asyncio.to_thread(self._view.changed))
 
     async def _run_on_copy(self, wanted: _WantedCommand) -> CommandResult:
-        plan, copy = await self._make_copy(wanted)
+        copy, order = await self._make_copy(wanted)
         try:
-            result = await self._run(self._launcher.run, self._confine(wanted, plan, copy), wanted)
+            result = await self._run(self._launcher.run, order, wanted)
         except asyncio.CancelledError:
             if not copy.unused:
                 self._pending[copy.id] = copy
@@ -153,43 +152,36 @@ class Shell:
         return await self._with_effects(result, copy)
 
     async def _run_and_forget(self, wanted: _WantedCommand, files: Mapping[str, bytes]) -> CommandResult:
-        plan, copy = await self._make_copy(wanted, files)
+        copy, order = await self._make_copy(wanted, files)
         try:
-            return await self._run(self._launcher.run, self._confine(wanted, plan, copy), wanted)
+            return await self._run(self._launcher.run, order, wanted)
         finally:
             await asyncio.shield(asyncio.to_thread(copy.discard))
 
-    async def _make_copy(
-        self, wanted: _WantedCommand, files: Mapping[str, bytes] = _NO_FILES
-    ) -> tuple[MountPlan, WorkspaceCopy]:
-        copies, temporary = await self._copies(), await self._launcher.temporary()
-
-        def make() -> tuple[MountPlan, WorkspaceCopy]:
-            copy = copies.make(str(self.workspace), wanted.command)
-            try:
-                copy.put(files)
-                return self._view.on_copy(temporary, copy, wanted.secrets), copy
-            except OSError as exc:
-                copy.discard()
-                raise ToolError(f"No copy could be made: {exc.strerror}.") from exc
-
-        return await asyncio.to_thread(make)
-
     async def _run_beside(self, live: LiveCopy, wanted: _WantedCommand) -> CommandResult:
         """Run a command on the copy that background commands work on."""
-        order = await self._confine_beside(live, wanted)
+        order = await self._confine(wanted, live.copy)
         result = await self._run(partial(live.run, network=wanted.network), order, wanted)
         return await self._with_effects(result, live.copy)
 
-    async def _confine_beside(self, live: LiveCopy, wanted: _WantedCommand) -> LaunchOrder:
-        temporary = await self._launcher.temporary()
-        plan = await asyncio.to_thread(self._view.on_copy, temporary, live.copy, wanted.secrets)
-        return self._confine(wanted, plan, live.copy, held=True)
+    async def _make_copy(
+        self, wanted: _WantedCommand, files: Mapping[str, bytes] = _NO_FILES
+    ) -> tuple[WorkspaceCopy, LaunchOrder]:
+        copies = await self._copies()
+        copy = await asyncio.to_thread(copies.make, str(self.workspace), wanted.command)
+        try:
+            await asyncio.to_thread(copy.put, files)
+            return copy, await self._confine(wanted, copy)
+        except OSError as exc:
+            copy.discard()
+            raise ToolError(f"No copy could be made: {exc.strerror}.") from exc
 
-    def _confine(
-        self, wanted: _WantedCommand, plan: MountPlan, copy: WorkspaceCopy, *, held: bool = False
-    ) -> LaunchOrder:
+    async def _confine(self, wanted: _WantedCommand, copy: WorkspaceCopy) -> LaunchOrder:
+        """Return the order to run a command on a copy."""
+        temporary = await self._launcher.temporary()
+        plan = await asyncio.to_thread(self._view.on_copy, temporary, copy, wanted.secrets)
         command, sandbox, limits, network = wanted[:4]
+        held = self._is_live(copy)
         return confine(
             command, sandbox, plan, limits, self._env, network=network, copies=copy.mounts, held=held
         )
@@ -253,7 +245,7 @@ class Shell:
         if self._live is None:
             copy = await asyncio.to_thread((await self._copies()).make, str(self.workspace), command)
             self._live = LiveCopy(copy, await self._launcher.hold(copy.mounts), self._numbers)
-        order = await self._confine_beside(self._live, wanted)
+        order = await self._confine(wanted, self._live.copy)
         collected = self._view.masks.listen()
         command_id = self._live.start(order, self.settings.max_output_bytes, network=wanted.network)
         self._opened[command_id] = collected

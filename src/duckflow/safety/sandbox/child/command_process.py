@@ -21,12 +21,11 @@ EXPECTED = "mounts"
 
 _PATIENCE_S = 10.0
 _WARDENS_TIME_S = 2.0
-_WITH_MOUNTS = ("namespaces", "bubblewrap")
 
 
 def preparation_for(order: dict[str, Any]) -> str:
     """Return the sandbox kind that can be prepared for orders like this, or "none" if nothing can."""
-    return "none" if order["kind"] == "bubblewrap" and not order["mounts"] else order["kind"]
+    return "none" if order["kind"] == "bubblewrap" else order["kind"]
 
 
 class CommandProcess:
@@ -47,7 +46,7 @@ class CommandProcess:
         expecting: bool = False,
     ) -> None:
         self._kind = kind
-        self._ahead = _expected(temporary) if expecting and kind in _WITH_MOUNTS else []
+        self._ahead = _expected(temporary) if expecting and kind == "namespaces" else []
         self.news, theirs = socket.socketpair()
         self._failed, failing = os.pipe()
         self._info, saying = os.pipe()
@@ -60,8 +59,8 @@ class CommandProcess:
         self.process = os.fork()
         if self.process == 0:
             die_with_parent(parent)
-            prepared = PreparedMounts(f"{temporary}/root", temporary, self._ahead)
-            prepare(kind, lines, prepared, own_network=own_network, own_users=users)
+            mounts = PreparedMounts(f"{temporary}/root", temporary, self._ahead)
+            prepare(kind, lines, mounts, own_network=own_network, own_users=users)
         for one in (theirs.detach(), failing, saying):
             os.close(one)
         if kind == "namespaces":

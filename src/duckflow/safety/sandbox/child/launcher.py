@@ -24,7 +24,7 @@ from duckflow.safety.sandbox.child.supervisor import supervise
 from duckflow.safety.syscalls import adopt_orphans
 
 _END = b"e"
-_NEXT = {b"n": "none", b"w": "namespaces", b"b": "bubblewrap", b"l": "landlock"}
+_NEXT = {b"n": "none", b"w": "namespaces", b"l": "landlock"}
 _WORDS = {kind: word for word, kind in _NEXT.items()}
 """Messages of a supervisor that has got its order: fork the next one, and prepare this kind of sandbox."""
 

@@ -44,18 +44,10 @@ _DEVICE_LINKS = {
 }
 
 
-def separate(*, own_network: bool, own_users: bool, own_rest: bool) -> None:
-    """Enter a new mount namespace, and new network and user namespaces if wanted.
-
-    With `own_rest`, share nothing else with the machine; the next child is then the first process of its
-    namespace.
-    """
-    unshare(
-        NEW_MOUNTS
-        | (NEW_USERS if own_users else 0)
-        | (NEW_NETWORK if own_network else 0)
-        | (_NEW_PROCESSES | _NEW_IPC | _NEW_NAMES | _NEW_GROUPS if own_rest else 0)
-    )
+def separate(*, own_network: bool, own_users: bool) -> None:
+    """Enter new namespaces. The next child is then their first process."""
+    more = (NEW_USERS if own_users else 0) | (NEW_NETWORK if own_network else 0)
+    unshare(NEW_MOUNTS | _NEW_PROCESSES | _NEW_IPC | _NEW_NAMES | _NEW_GROUPS | more)
     if own_network:
         bring_up_loopback()
 

@@ -1,31 +1,25 @@
 """Process that waits in its sandbox until the command is known, so that the command starts without delay.
 
-With plain namespaces it is their first process, with its own root, devices and /proc. For bubblewrap it has
-all except the parts that bubblewrap makes itself. For Landlock it has no rights left. When it gets the order,
-it adds the copy and the rest of what the command sees, and starts the command. Standard library only.
+With plain namespaces it is their first process, with its own root, devices and /proc. For Landlock it has no
+rights left. When it gets the order, it adds the copies and the other mounts of the command, and starts it.
+Bubblewrap makes all but the copies itself. Standard library only.
 """
 
+import contextlib
 import fcntl
 import os
+import resource
+import select
 import signal
 import socket
 from typing import Any, NamedTuple, NoReturn
 
-from duckflow.safety.sandbox.child import namespaces, seccomp
-from duckflow.safety.sandbox.child.overlay import mount_copy
-from duckflow.safety.sandbox.child.setup import (
-    FILTER,
-    GATE,
-    INFO,
-    RESET_SIGNALS,
-    confine_by_landlock,
-    hand_out,
-    hand_out_attributes,
-    limit,
-    stay_as_warden,
-)
+from duckflow.safety.sandbox.child import landlock, namespaces, seccomp
+from duckflow.safety.sandbox.child.overlay import enter_copies, mount_copy
+from duckflow.safety.sandbox.child.process_tree import exit_code
 from duckflow.safety.sandbox.child.wire import receive
 from duckflow.safety.syscalls import (
+    LINUX,
     die_with_parent,
     drop_capabilities,
     drop_privileges,
@@ -34,7 +28,22 @@ from duckflow.safety.syscalls import (
 )
 
 GO = b"g"
+ATTRIBUTES, RENAMES = b"a", b"r"
+"""Messages that carry the descriptors for attribute calls, and for mounts and renames."""
+
+INFO, GATE, FILTER = 10, 11, 12
+"""Descriptors for bubblewrap: where it writes its child's id, where it waits, and where the filter is."""
+
 _ABOVE = 20
+_MB = 1_000_000
+_RESET_SIGNALS = (
+    *(signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP),
+    signal.SIGCHLD,
+)
+"""Signals to reset, because Python or the launcher changes some, and a program would inherit that."""
+
+_FIRST_TO_GO = b"500"
+"""Score for the kernel: when memory runs out, it ends the command before the user's other work."""
 
 
 class ChildLines(NamedTuple):
@@ -47,19 +56,14 @@ class ChildLines(NamedTuple):
 
 
 class PreparedMounts(NamedTuple):
-    """Mounts below `root` that the command sees."""
+    """Mounts below `root` that the command sees. `ahead` are those that every command gets."""
 
     root: str
     temporary: str
     ahead: list[dict[str, Any]]
 
-    def begin(self) -> None:
-        """Mount the parts that every command gets."""
-        namespaces.make_root(self.root, self.temporary)
-        namespaces.make_mounts(self.root, self.temporary, self.ahead)
-
     def finish(self, order: dict[str, Any]) -> None:
-        """Add the copy and the mounts of this command. Prepared mounts that are outdated are made again."""
+        """Add the copies and the mounts of this command. Prepared mounts that are outdated are made again."""
         for copy in order["copies"] if not order["held"] else ():
             mount_copy(copy)
         done = namespaces.count_valid(self.root, self.temporary, self.ahead)
@@ -68,36 +72,30 @@ class PreparedMounts(NamedTuple):
 
 
 def prepare(
-    kind: str, lines: ChildLines, prepared: PreparedMounts, *, own_network: bool, own_users: bool
+    kind: str, lines: ChildLines, mounts: PreparedMounts, *, own_network: bool, own_users: bool
 ) -> NoReturn:
     """Prepare the sandbox and become the command. Never returns; errors are written to `failing`."""
     try:
         if kind == "namespaces":
-            namespaces.separate(own_network=own_network, own_users=own_users, own_rest=True)
+            namespaces.separate(own_network=own_network, own_users=own_users)
             if first := os.fork():  # the child outlives this process
                 os.write(lines.info, str(first).encode())
                 os._exit(0)
         _close_all_but(lines.orders.fileno(), *lines[1:])
         os.setsid()
         if kind == "namespaces":
-            _be_first(lines.orders, prepared)
+            _be_first(lines.orders, mounts)
         parent = os.getppid()
-        if kind == "bubblewrap":
-            namespaces.separate(own_network=own_network, own_users=own_users, own_rest=False)
-            die_with_parent(parent)  # the kernel resets this when the user changes
-            prepared.begin()
-            hand_out(lines.orders)
-        elif kind == "landlock":
+        if kind == "landlock":
             drop_privileges()
-            hand_out_attributes(lines.orders)
+            _hand_over(lines.orders, ATTRIBUTES, [seccomp.watch_attributes()])
         order, opened = _get_order(lines.orders)
-        if order["kind"] == "landlock" and confine_by_landlock(order, opened[1], parent):
+        if order["kind"] == "landlock" and _confine_by_landlock(order, opened[1], parent):
             outlive_parent()  # the gate shows when the parent ends
-            stay_as_warden(_start(order), lines.gate)
+            _stay_as_warden(_start(order), lines.gate)
         if order["kind"] == "bubblewrap":
-            _pass_on(order, lines, prepared)
-        for number in RESET_SIGNALS:
-            signal.signal(number, signal.SIG_DFL)
+            _prepare_bubblewrap(order, lines, parent)
+        _reset_signals()
         os.execve(order["argv"][0], order["argv"], order["env"])  # noqa: S606 - this is its purpose
     except BaseException as exc:  # noqa: BLE001 - nothing may run on in this copy of the process
         os.write(lines.failing, str(exc).encode() or b"it failed")
@@ -121,44 +119,114 @@ def _get_order(orders: socket.socket) -> tuple[dict[str, Any], list[int]]:
     for number in (1, 2):
         os.dup2(opened[0], number)
     os.close(opened[0])
-    limit(order["limits"])
+    _set_limits(order["limits"])
     if not order["mounts"]:
         os.chdir(order["cwd"])
     return order, opened
 
 
+def _set_limits(limits: dict[str, int]) -> None:
+    """Set the limits that the kernel enforces, for this process and all it starts."""
+    size = limits["file_mb"] * _MB
+    for kind, wanted in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, size)):
+        _, hard = resource.getrlimit(kind)
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(kind, (most, most))
+    if not LINUX:
+        return
+    most = limits["nproc_limit"]
+    with contextlib.suppress(OSError, ValueError):  # more than the user may have: the existing limit applies
+        resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+    with contextlib.suppress(OSError):
+        opened = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+        os.write(opened, _FIRST_TO_GO)
+        os.close(opened)
+
+
 def _start(order: dict[str, Any]) -> int:
-    for number in RESET_SIGNALS:
-        signal.signal(number, signal.SIG_DFL)
+    _reset_signals()
     return os.posix_spawn(order["argv"][0], order["argv"], order["env"], setsid=True)
 
 
-def _be_first(orders: socket.socket, prepared: PreparedMounts) -> NoReturn:
-    prepared.begin()
-    namespaces.mount_processes(prepared.root)
+def _reset_signals() -> None:
+    for number in _RESET_SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+
+
+def _be_first(orders: socket.socket, mounts: PreparedMounts) -> NoReturn:
+    """Be the first process of the new namespaces."""
+    namespaces.make_root(mounts.root, mounts.temporary)
+    namespaces.make_mounts(mounts.root, mounts.temporary, mounts.ahead)
+    namespaces.mount_processes(mounts.root)
     never_gain_privileges()
-    hand_out(orders)
+    _hand_over_renames(orders)
     if orders.recv(1) != GO:
         os._exit(1)
     namespaces.end_with_parent()
     order, _ = _get_order(orders)
-    prepared.finish(order)
-    namespaces.move_into(prepared.root)
+    mounts.finish(order)
+    namespaces.move_into(mounts.root)
     os.chdir(order["cwd"])
     drop_capabilities()
     seccomp.apply(seccomp.assemble(tuple(order["sockets"])))
     namespaces.watch_over(_start(order))
 
 
-def _pass_on(order: dict[str, Any], lines: ChildLines, prepared: PreparedMounts) -> None:
-    """Make the mounts that bubblewrap shows, and give it descriptors under the numbers in its arguments."""
-    if order["mounts"]:
-        prepared.finish(order)
-    elif order["copies"]:
-        hand_out(lines.orders)
+def _hand_over(news: socket.socket, word: bytes, opened: list[int]) -> None:
+    socket.send_fds(news, [word], opened)
+    for one in opened:
+        os.close(one)
+
+
+def _hand_over_renames(news: socket.socket) -> None:
+    """Let the supervisor answer renames by this process and its children.
+
+    It also gets the mounts of this process, so that the end of the process need not wait for unmounting.
+    """
+    opened = [os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)]
+    with contextlib.suppress(OSError):  # on a kernel without this, the copy refuses to rename some folders
+        opened.append(seccomp.watch_renames())
+    _hand_over(news, RENAMES, opened)
+
+
+def _prepare_bubblewrap(order: dict[str, Any], lines: ChildLines, parent: int) -> None:
+    """Mount the copies, and give bubblewrap descriptors under the numbers in its arguments."""
+    if order["copies"] and not order["held"]:
+        enter_copies(order["copies"])
+        die_with_parent(parent)  # the kernel resets this when the user changes
+    if order["copies"]:
+        _hand_over_renames(lines.orders)
     program = os.memfd_create("filter", os.MFD_CLOEXEC)
     os.write(program, seccomp.assemble(tuple(order["sockets"])))
     os.lseek(program, 0, os.SEEK_SET)
     given = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, _ABOVE) for one in (lines.info, lines.gate, program)]
     for source, number in zip(given, (INFO, GATE, FILTER), strict=True):
         os.dup2(source, number, inheritable=True)
+
+
+def _confine_by_landlock(order: dict[str, Any], rules: int, supervisor: int) -> bool:
+    """Confine this process, which has no rights left, by the descriptor `rules`.
+
+    Return whether signals can't leave the sandbox. If so, a warden can stay behind and end all of it.
+    """
+    landlock.restrict(rules)
+    os.close(rules)
+    scoped = landlock.version() >= landlock.SIGNALS_SINCE
+    protected_pids = () if scoped else (*order["protected_pids"], supervisor)
+    seccomp.apply(seccomp.assemble(tuple(order["sockets"]), protected_pids, apart=False))
+    if scoped:
+        with contextlib.suppress(PermissionError):
+            os.kill(supervisor, 0)
+            raise OSError("signals can leave the sandbox")
+    return scoped
+
+
+def _stay_as_warden(command: int, gate: int) -> NoReturn:
+    """Wait for the end of the command or the supervisor, or for a message, then kill all it can.
+
+    That is everything in this sandbox, and nothing else.
+    """
+    select.select([gate, os.pidfd_open(command)], [], [])
+    with contextlib.suppress(ProcessLookupError):  # no process is left
+        os.kill(-1, signal.SIGKILL)
+    os._exit(exit_code(os.waitpid(command, 0)[1]))

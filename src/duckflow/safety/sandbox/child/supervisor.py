@@ -17,9 +17,9 @@ from typing import Any
 from duckflow.safety.sandbox.child.command_process import CommandProcess, preparation_for
 from duckflow.safety.sandbox.child.file_attributes import FileAttributes
 from duckflow.safety.sandbox.child.folder_moves import FolderMoves
+from duckflow.safety.sandbox.child.prepared_process import ATTRIBUTES
 from duckflow.safety.sandbox.child.process_tree import end_process_tree, exit_code, reap
 from duckflow.safety.sandbox.child.resource_use import ResourceUse
-from duckflow.safety.sandbox.child.setup import ATTRIBUTES
 from duckflow.safety.sandbox.child.shared_namespaces import hold
 from duckflow.safety.sandbox.child.wire import receive
 from duckflow.safety.syscalls import LINUX

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 
-from duckflow.safety.sandbox.child.setup import FILTER, GATE, INFO
+from duckflow.safety.sandbox.child.prepared_process import FILTER, GATE, INFO
 from duckflow.safety.sandbox.view.mount_plan import BaseMounts, Mount, MountPlan
 
 FEATURES = ("--disable-userns", "--size")
@@ -16,24 +16,18 @@ _TOLD = ("--info-fd", str(INFO), "--block-fd", str(GATE), "--seccomp", str(FILTE
 _SMALL = "65536"
 
 
-def arguments(
-    program: str, plan: MountPlan, features: Collection[str], *, network: bool, ready: bool
-) -> list[str]:
-    """Return the bubblewrap command with all its arguments, up to the command itself.
-
-    With `ready`, the mounts and the network already exist. This saves time, because bubblewrap checks all
-    mounts for each one it adds.
-    """
+def arguments(program: str, plan: MountPlan, features: Collection[str], *, network: bool) -> list[str]:
+    """Return the bubblewrap command with all its arguments, up to the command itself."""
     base = plan.base
     return [
         program,
         *_APART,
-        *(("--share-net",) if network or ready else ()),
+        *(("--share-net",) if network else ()),
         *(("--unshare-user", "--disable-userns") if "--disable-userns" in features else ()),
-        *(("--dev-bind", f"{base.temporary}/root", "/") if ready else ("--dev", "/dev")),
+        *("--dev", "/dev"),
         # Read-only, because root could set kernel settings below /proc/sys without any capability.
         *("--proc", "/proc", "--remount-ro", "/proc"),
-        *(() if ready else _mounts(plan, features)),
+        *_mounts(plan, features),
         *("--chdir", base.workspace),
         *_TOLD,
         "--",

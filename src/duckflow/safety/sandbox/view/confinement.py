@@ -117,11 +117,8 @@ def confine(
         )
         if sandbox.level == "namespaces":
             return order
-        ready = bool(copies) and not held
-        argv = bubblewrap.arguments(
-            sandbox.program, reach, sandbox.features, network=network or held, ready=ready
-        )
-        return replace(order, argv=(*argv, *shell), mounts=order.mounts if ready else ())
+        argv = bubblewrap.arguments(sandbox.program, reach, sandbox.features, network=order.network)
+        return replace(order, argv=(*argv, *shell), mounts=())
     order = LaunchOrder(
         kind="none" if sandbox.level == "external" else sandbox.level,
         argv=shell,
