@@ -104,10 +104,7 @@ class LiveCopy:
         return command_id
 
     async def read(self, command_id: str, wait_s: float = 0, *, for_end: bool = False) -> BackgroundOutput:
-        """Return new output. If there was none since the last read, wait up to `wait_s` seconds.
-
-        With `for_end`, wait for the end of the command instead.
-        """
+        """Return new output, waiting up to `wait_s` seconds for some, or for the end with `for_end`."""
         background = self._find(command_id)
         if for_end:
             await asyncio.wait([background.task], timeout=wait_s)

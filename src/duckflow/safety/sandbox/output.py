@@ -30,10 +30,7 @@ _LOOKED_AT = 4_000
 
 
 class CommandOutput:
-    """Beginning and end of an output, and the size of the part between them.
-
-    `kept` is the number of bytes from the beginning that are stored in addition to the part shown.
-    """
+    """Beginning and end of an output, its size, and its first `kept` bytes."""
 
     def __init__(self, most_bytes: int, most_lines: int = LINES_KEPT, *, kept: int = 0) -> None:
         self._half = max(most_bytes // 2, 1)

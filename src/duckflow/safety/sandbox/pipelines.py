@@ -62,10 +62,7 @@ def watch_pipeline(order: LaunchOrder, temporary: Path) -> tuple[LaunchOrder, Pa
 
 
 def read_statuses(file: Path) -> tuple[int, ...]:
-    """Read the recorded exit codes, if any.
-
-    Commands can write to the file, so only valid codes are accepted.
-    """
+    """Read the recorded exit codes. Commands can write to the file, so only valid codes are accepted."""
     said = b""
     with suppress(OSError):
         opened = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -78,10 +75,7 @@ def read_statuses(file: Path) -> tuple[int, ...]:
 
 
 def end_of_pipeline(command: str, statuses: Sequence[int], code: int) -> PipelineEnd:
-    """Return the exit code of a command. If the shell reports success, use that of the first failed part.
-
-    A writer whose reader ended first did not fail, nor did a search that found nothing.
-    """
+    """Return a command's exit code, or that of the first failed part if the shell reports success."""
     if len(statuses) < len("ab") or not any(statuses):
         return PipelineEnd(code, "")
     parts = next((one for one in reversed(pipelines(command)) if len(one) == len(statuses)), ())

@@ -3,7 +3,9 @@
 import asyncio
 import os
 import shutil
+import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from duckflow.config.settings import SandboxChoice, ShellSettings
@@ -50,10 +52,7 @@ class Probe:
     async def find(
         self, choice: SandboxChoice, launcher: Launcher, workspace: Path, copies: CopyFolders | None
     ) -> Sandbox:
-        """Return the sandbox that applies to this folder and setting.
-
-        `copies` is the place for copies, None if commands work without them.
-        """
+        """Return the sandbox for this folder and setting. `copies`: place for copies, if they are used."""
         known = (choice, workspace, copies is not None)
         if known not in self._known:
             found = self._machine.get(choice) or await _find(choice, launcher)
@@ -77,9 +76,9 @@ async def _find(choice: SandboxChoice, launcher: Launcher) -> Sandbox:
     if choice == "landlock":
         return await _landlock(launcher) or Sandbox(level="none", reason="sandbox.landlock_alone")
     if choice != "bubblewrap":  # tried first, because it starts no other program for each command
-        own = await _namespaces(launcher)
-        if own.level == "namespaces" or choice == "namespaces":
-            return own
+        said = await _try(_NAMESPACES, launcher)
+        if not said or choice == "namespaces":
+            return _failed("sandbox.namespaces_fail", said) if said else _NAMESPACES
     found = await _bubblewrap(launcher)
     if found.level == "bubblewrap":
         return found
@@ -90,16 +89,11 @@ async def _find(choice: SandboxChoice, launcher: Launcher) -> Sandbox:
     return replace(found, level="landlock")
 
 
-async def _namespaces(launcher: Launcher) -> Sandbox:
-    said = await _try(_NAMESPACES, launcher)
-    return _failed("sandbox.namespaces_fail", said) if said else _NAMESPACES
-
-
 async def _bubblewrap(launcher: Launcher) -> Sandbox:
     program = await asyncio.to_thread(_find_program)
     if program is None:
         return Sandbox(level="none", reason="sandbox.no_bubblewrap", advice="sandbox.advice_install")
-    features = await _features(program)
+    features = await asyncio.to_thread(_features, program)
     sandbox = Sandbox(level="bubblewrap", reason="sandbox.bubblewrap", program=program, features=features)
     said = await _try(sandbox, launcher)
     for _ in range(bubblewrap.TRIES):
@@ -156,44 +150,33 @@ async def _run(
     return ending, said.decode(errors="replace").strip()
 
 
-def _new_folder(above: Path) -> Path:
-    return Path(tempfile.mkdtemp(prefix="trial-", dir=above))
-
-
 def _find_program() -> str | None:
     """Find bubblewrap in system folders only, where no project can have put it."""
     return shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin:/run/current-system/sw/bin")
 
 
-async def _features(program: str) -> frozenset[str]:
-    process = await asyncio.create_subprocess_exec(
-        program, "--help", env={}, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-    )
-    try:
-        async with asyncio.timeout(_SECONDS):
-            said, _ = await process.communicate()
-    except TimeoutError:
-        process.kill()
-        said, _ = await process.communicate()
-    return frozenset(feature for feature in bubblewrap.FEATURES if feature.encode() in said)
+def _features(program: str) -> frozenset[str]:
+    with suppress(subprocess.TimeoutExpired):
+        said = subprocess.run([program, "--help"], env={}, capture_output=True, timeout=_SECONDS, check=False)  # noqa: S603 - a system program
+        return frozenset(one for one in bubblewrap.FEATURES if one.encode() in said.stdout + said.stderr)
+    return frozenset()
 
 
 async def _try(sandbox: Sandbox, launcher: Launcher) -> str:
     """Run a command that writes inside and tries to reach out. Return the problem, empty if all went well."""
     try:
-        # The launcher removes the folder in any case.
-        folder = await asyncio.to_thread(_new_folder, await launcher.temporary())
-        return await _try_in(folder, sandbox, launcher)
+        temporary = await launcher.temporary()
+        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="trial-", dir=temporary))
+        return await _try_in(folder, temporary, sandbox, launcher)  # the launcher removes the folder
     except (ToolError, OSError) as exc:
         return str(exc)
 
 
-async def _try_in(folder: Path, sandbox: Sandbox, launcher: Launcher) -> str:
+async def _try_in(folder: Path, temporary: Path, sandbox: Sandbox, launcher: Launcher) -> str:
     workspace, closed = folder / "workspace", folder / "closed"
     workspace.mkdir()
     closed.mkdir()
     (closed / "secret").write_text("secret", "ascii")
-    temporary = await launcher.temporary()
     if sandbox.level in _WITH_COPIES:
         env = {**os.environ, "HOME": str(folder)}
         reach = mount_plan(base_mounts(str(workspace), str(temporary), env, (str(closed),)))

@@ -68,10 +68,7 @@ class ServerProcess:
         self._running: asyncio.Task[Ending] | None = None
 
     async def start(self, take: Callable[[bytes], None], ended: Callable[[str], None]) -> None:
-        """Start the server. Raise ToolError if it can't start.
-
-        `take` receives its output, `ended` a text about its end.
-        """
+        """Start the server, or raise ToolError. `take` gets its output, `ended` a text about its end."""
         temporary = await self._launcher.temporary()
         sandbox = await self._sandbox()
         order = await asyncio.to_thread(self._confine, sandbox, temporary)

@@ -59,10 +59,7 @@ class Shell:
         programs: Iterable[Path] = (),
         probe: Probe = PROBE,
     ) -> None:
-        """`closed`: folders that no command sees.
-
-        `programs`: folders that commands see although not on PATH.
-        """
+        """`closed` folders are hidden from commands; `programs` are folders they see although not on PATH."""
         self.workspace = Path(os.path.realpath(workspace))
         """Folder in which commands run."""
         self.settings = settings
@@ -102,11 +99,7 @@ class Shell:
         secrets: Collection[str] = (),
         emit: Emit | None = None,
     ) -> CommandResult:
-        """Run a command to its end. Raise ToolError if it could not run at all.
-
-        `secrets` are the secret files that it may see. Cancelling kills all its processes before this
-        returns.
-        """
+        """Run a command, which may see these `secrets`, to its end. Cancelling kills its processes first."""
         seconds = self.settings.timeout_s if timeout_s is None else timeout_s
         wanted = await self._want(command, seconds, network=network)
         wanted = wanted._replace(secrets=secrets, emit=emit)
@@ -235,10 +228,7 @@ class Shell:
         return self._live.commands if self._live is not None else ()
 
     async def start(self, command: str, *, network: bool = False) -> str:
-        """Start a background command and return the id for reading and stopping it.
-
-        Until `end_background`, all commands share its view of the folder and its loopback network.
-        """
+        """Start a background command, which shares its view of the folder with others, and return its id."""
         wanted = await self._want(command, _BACKGROUND_SECONDS, network=network)
         if not wanted.sandbox.copies:
             raise ToolError("Nothing can run in the background here: that needs a copy of the folder.")
@@ -300,10 +290,7 @@ class Shell:
         return frozenset(self._pending) - live
 
     async def copy(self, copy_id: str) -> WorkspaceCopy:
-        """Return a copy of this session, or one that an earlier session kept.
-
-        Raise ToolError if it is gone.
-        """
+        """Return a copy, perhaps one that an earlier session kept. Raise ToolError if it is gone."""
         if copy_id not in self._pending:
             found = await asyncio.to_thread((await self._copies()).find, copy_id)
             if found is None or found.about.workspace != str(self.workspace):
@@ -312,10 +299,7 @@ class Shell:
         return self._pending[copy_id]
 
     async def effects(self, copy_id: str) -> Effects:
-        """Return the effects of a command.
-
-        If commands still change its copy, return them as last reported.
-        """
+        """Return the effects of a command, as last reported if commands still change its copy."""
         copy = await self.copy(copy_id)
         if copy_id in self._reported:
             return self._reported[copy_id]
@@ -324,10 +308,7 @@ class Shell:
     async def apply(
         self, copy_id: str, approved: Effects, access: Access | None = None, *, conflicts: Iterable[str] = ()
     ) -> dict[str, str]:
-        """Apply effects to the folder. Return the reason for each path left out.
-
-        Records each batch through `access` before it is made. Cancelling does not cut it short.
-        """
+        """Apply effects, recorded by `access`, even if cancelled. Return why paths were left out."""
         copy = await self.copy(copy_id)
         live, conflicts = self._is_live(copy), tuple(conflicts)
         left = await run_in_thread(apply_effects, copy, approved, access, conflicts=conflicts, live=live)

@@ -30,11 +30,7 @@ _MASKS = "masks"
 
 
 class ShellView:
-    """Scans the folder once and then follows its changes. Blocking; commands can run side by side.
-
-    `closed` are Duckflow's own folders, `programs` those with its own programs. `temporary` is the launcher's
-    folder, which exists as long as the launcher.
-    """
+    """Scans the folder once and then follows its changes. Blocking; commands can run side by side."""
 
     def __init__(
         self,

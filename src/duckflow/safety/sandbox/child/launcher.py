@@ -85,10 +85,7 @@ class _Launcher:
 
 
 def _be_supervisor(orders: socket.socket, told: int, ahead: str, temporary: str) -> NoReturn:
-    """Wait for an order, which consists of descriptors: the command's socket, its output, its rules.
-
-    `ahead` is the kind of sandbox to prepare.
-    """
+    """Wait for an order: the command's socket, output and rules. `ahead` is the sandbox to prepare."""
 
     def begun(kind: str) -> None:
         os.write(told, _WORDS[kind])

@@ -80,10 +80,7 @@ def close_root(root: str) -> None:
 
 
 def count_valid(root: str, temporary: str, mounts: list[dict[str, Any]]) -> int:
-    """Return the number of leading steps whose mounts are still correct.
-
-    A folder may have been replaced, and a mask is lost if the file it covers was replaced.
-    """
+    """Count the leading mounts that are still correct, because sources and covered files may be replaced."""
     wrong = (number for number, step in enumerate(mounts) if not _shows(step, root, temporary))
     return next(wrong, len(mounts))
 

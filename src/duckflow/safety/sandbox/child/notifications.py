@@ -26,10 +26,7 @@ class HeldCall(NamedTuple):
     words: list[int]
 
     def check(self) -> None:
-        """Raise OSError if the call no longer waits.
-
-        The facts about its process may then concern another one.
-        """
+        """Raise OSError if the call no longer waits: the process id may then belong to another process."""
         fcntl.ioctl(self.listener, _IS_VALID, struct.pack("Q", self.identity))
 
     def answer(self, code: int | None = None) -> None:

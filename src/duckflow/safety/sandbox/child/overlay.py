@@ -58,10 +58,7 @@ def enter_copies(copies: list[dict[str, Any]]) -> None:
 
 
 def mount_copy(copy: dict[str, Any]) -> None:
-    """Mount the view over the folder.
-
-    All places are opened first, so that names may contain commas and no link is followed twice.
-    """
+    """Mount the view over the folder, by descriptors, so that names may contain commas."""
     flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     held = [os.open(copy[name], flags) for name in ("lower", "upper", "work")]
     mounts = _mounts_below(copy["lower"])

@@ -205,10 +205,7 @@ def _prepare_bubblewrap(order: dict[str, Any], lines: ChildLines, parent: int) -
 
 
 def _confine_by_landlock(order: dict[str, Any], rules: int, supervisor: int) -> bool:
-    """Confine this process, which has no rights left, by the descriptor `rules`.
-
-    Return whether signals can't leave the sandbox. If so, a warden can stay behind and end all of it.
-    """
+    """Confine this process by Landlock. Return whether a warden can stay outside of its signals."""
     landlock.restrict(rules)
     os.close(rules)
     scoped = landlock.version() >= landlock.SIGNALS_SINCE
@@ -222,10 +219,7 @@ def _confine_by_landlock(order: dict[str, Any], rules: int, supervisor: int) -> 
 
 
 def _stay_as_warden(command: int, gate: int) -> NoReturn:
-    """Wait for the end of the command or the supervisor, or for a message, then kill all it can.
-
-    That is everything in this sandbox, and nothing else.
-    """
+    """Wait for the end of the command or the supervisor, or for a message, then kill all of this sandbox."""
     select.select([gate, os.pidfd_open(command)], [], [])
     with contextlib.suppress(ProcessLookupError):  # no process is left
         os.kill(-1, signal.SIGKILL)

@@ -12,10 +12,7 @@ _PATIENCE_S = 60.0
 
 
 def process_tree(process: int, most: int = 100_000) -> list[int]:
-    """Return the processes below this one, running or just ended: all, or a few more than `most`.
-
-    Empty on systems without /proc.
-    """
+    """Return the processes below this one, or a few more than `most`. Empty on systems without /proc."""
     found: list[int] = []
     waiting = [process]
     while waiting and len(found) <= most:
@@ -26,11 +23,7 @@ def process_tree(process: int, most: int = 100_000) -> list[int]:
 
 
 def end_process_tree(ended: dict[int, int]) -> bool:
-    """Kill all processes below this one, repeatedly until none is left. Return False if that failed.
-
-    A process that adopts orphans finds all of them: a child whose parent ends becomes its own child. `ended`
-    receives the status of each direct child.
-    """
+    """Kill all processes below this one until none is left, and record the children that ended."""
     until = time.monotonic() + _PATIENCE_S
     while time.monotonic() < until:
         reap(ended)

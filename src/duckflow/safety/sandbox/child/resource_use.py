@@ -66,10 +66,7 @@ class ResourceUse:
         return any(_bytes_below(one) > self._most_disk for one in self._places[:1]) or self._wrote_all([])
 
     def _wrote_all(self, below: list[int]) -> bool:
-        """Return whether the command wrote too much.
-
-        Files it hides can't be found, but the space is used up.
-        """
+        """Return whether the command wrote too much, even to files that it hides but that use up space."""
         if _written_bytes([os.getpid(), *below]) - self._written <= self._most_disk:
             return False
         return not self._places or self._free - _free_bytes(self._places) > self._most_disk

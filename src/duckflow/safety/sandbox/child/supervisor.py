@@ -33,10 +33,7 @@ def supervise(
     begun: Callable[[str], object],
     prepared: CommandProcess | None = None,
 ) -> None:
-    """Run the requested command and send its ending. Call `begun` with its kind when it runs.
-
-    `opened` holds the descriptors for its output and, if made, for Landlock's rules.
-    """
+    """Run the requested command, with descriptors for output and rules, and send its ending."""
     order, data, _ = receive(control)
     if order is None:
         begun("none")

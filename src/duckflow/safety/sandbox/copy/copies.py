@@ -88,10 +88,7 @@ class WorkspaceCopy:
         return os.path.join(self.mounts[outside].lower, below)
 
     def put(self, files: Mapping[str, bytes]) -> None:
-        """Write these files into the copy, by their paths in the folder.
-
-        Only before a command ran in the copy, because later it may contain links to anywhere.
-        """
+        """Write files into the copy, before any command can have put links to anywhere there."""
         for path, data in files.items():
             place = Path(self.upper_path(path))
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -119,10 +116,7 @@ class WorkspaceCopy:
         return [_stamp(place) for pair in places for place in pair]
 
     def content(self, path: str, most: int) -> bytes | None:
-        """Return the content of a file as the command left it, or the target of a link.
-
-        None if it does not exist, has more than `most` bytes, or is neither.
-        """
+        """Return the content or link target left at a path, None if there is none or too much."""
         return read_content(self.upper_path(path), most)
 
     def note_own(self, path: str) -> None:
@@ -246,10 +240,7 @@ def _stamp(path: str) -> tuple[int, ...] | None:
 
 
 def _make_layer(mount: CopyMount) -> None:
-    """Create the layer's folders.
-
-    The upper one becomes the view's top folder, so it gets the same attributes.
-    """
+    """Create the layer's folders. The upper one is the view's top, so it gets the same attributes."""
     like = os.stat(mount.lower)
     for path in (mount.work, mount.upper):
         os.mkdir(path, 0o700)
@@ -279,10 +270,7 @@ def remove_tree(top: Path) -> None:
 
 
 def _remove_flat(top: Path) -> None:
-    """Remove a tree one level at a time.
-
-    Folders inside are moved to the top before they are read, so that no path grows too long.
-    """
+    """Remove a tree by moving its folders to the top before they are read, so that no path grows too long."""
     top.chmod(0o700)
     waiting = [top]
     while waiting:

@@ -36,10 +36,7 @@ _DROPPED: dict[int, DropReason] = {
 
 
 class CopyReader:
-    """Reads the layers of one copy once: the workspace, and its git directory if that lies outside.
-
-    `own` has the change times of paths that Duckflow itself changed meanwhile.
-    """
+    """Reads the layers of one copy once. `own` has the times of Duckflow's own changes to the folder."""
 
     def __init__(
         self,
@@ -191,10 +188,7 @@ class CopyReader:
                 waiting += [f"{one}/{name}" for name in _names(f"{self._lower}/{one}")]
 
     def _note_conflict(self, path: str, before: os.stat_result | None, now: os.stat_result | None) -> None:
-        """Record a path that another process changed since the command began.
-
-        For folders, only their own permission bits count.
-        """
+        """Record a path that another process changed since the command began, for folders only their bits."""
         named = f"{self._prefix}{path}"
         if before is not None and not stat.S_ISDIR(before.st_mode):
             if before.st_ctime_ns > self._started_ns and before.st_ctime_ns != self._own.get(named):
@@ -211,10 +205,7 @@ class CopyReader:
 
 
 def read_content(path: str, most: int) -> bytes | None:
-    """Return the content of a file in a copy, or the target of a link.
-
-    None if it does not exist, has more than `most` bytes, or is neither.
-    """
+    """Return the content of a file or the target of a link, None beyond `most` bytes or for others."""
     with suppress(OSError):
         status = os.lstat(path)
         if stat.S_ISLNK(status.st_mode):

@@ -210,10 +210,7 @@ class CopyWriter:
                 os.utime(name, ns=times, dir_fd=folder, follow_symlinks=False)
 
     def _look(self, effect: Effect, *, read: bool) -> tuple[bool, bytes | None]:
-        """Return whether the change is still to be made, and the content before it.
-
-        Raise OSError if the path has changed.
-        """
+        """Return whether the change is pending, and the content before it. Raise OSError if that changed."""
         digest, status, content = self._now(effect.path, read=read)
         mode = None if status is None else stat.S_IMODE(status.st_mode)
         if effect.type == "folder":

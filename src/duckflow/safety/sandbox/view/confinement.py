@@ -93,10 +93,7 @@ def confine(
     held: bool = False,
     rules: LandlockRules | None = None,
 ) -> LaunchOrder:
-    """Return the order to run a command in this sandbox, in its own namespaces or on the machine as it is.
-
-    `rules` keeps Landlock's rules between commands, if given.
-    """
+    """Return the order to run a command in this sandbox. `rules` keeps Landlock's rules between commands."""
     shell = (_shell(), "-c", command)
     if isinstance(reach, MountPlan):
         home = any(mount.target == reach.base.home for mount in reach.base.mounts)

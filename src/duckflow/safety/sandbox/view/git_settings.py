@@ -39,10 +39,7 @@ _PASSED_ON = (
 
 
 def ignored_paths(root: str, paths: list[str]) -> frozenset[str]:
-    """Return the paths that git ignores, by the rules of the folder itself and not of a command's copy.
-
-    Folders end in a slash. Beyond a number of paths, only folders are checked.
-    """
+    """Return the paths that git ignores by the rules of the folder itself; folders end in a slash."""
     asked = paths if len(paths) <= _MOST_PATHS else [path for path in paths if path.endswith("/")]
     if not asked or len(asked) > _MOST_PATHS or not Path(root, ".git").exists():
         return frozenset()

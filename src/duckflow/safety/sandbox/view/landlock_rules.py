@@ -69,10 +69,7 @@ class LandlockRules:
 
 
 def uncovered(folder: str, closed: Iterable[str], listed: dict[str, Stamp]) -> Iterator[str]:
-    """Yield the largest parts of a folder without a closed path. Links are left out.
-
-    `listed` receives the folders whose entries were read, with their stamps from before.
-    """
+    """Yield the largest parts of a folder without a closed path; `listed` gets the folders that were read."""
     concerned = [path for path in closed if is_inside(path, folder)]
     if folder in concerned:
         return

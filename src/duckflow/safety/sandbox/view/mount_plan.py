@@ -38,10 +38,7 @@ _OF_OTHERS = 0o004
 
 
 class Mount(Frozen):
-    """One mount of a plan. `source` is the path to mount, or a link's target.
-
-    Without a source, an empty file or folder is a shared one.
-    """
+    """One mount of a source (for a link, its target). An empty file or folder may have none."""
 
     kind: MountKind
     target: str

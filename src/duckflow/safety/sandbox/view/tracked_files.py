@@ -59,10 +59,7 @@ class TrackedFiles:
         return found
 
     def is_published(self, path: str, tracked: TrackedFile) -> bool:
-        """Return whether a repository holds this content, or did when this process first checked.
-
-        A fixture stays visible while the work changes it.
-        """
+        """Return whether a repository holds this content, or did so when this was first checked."""
         if path not in self._published and self._ids_of(path) & tracked.ids:
             self._published.add(path)
         return path in self._published

@@ -20,10 +20,7 @@ _ALWAYS = _APPEARED | _MOVED_FROM | _MOVE_SELF | _ONLY_THAT_FOLDER
 
 
 class WatchedNames:
-    """Paths below a folder for which `wants(folder, name)` holds. Blocking; one thread at a time.
-
-    `enters(path)` decides whether to scan a folder. `also` are events on files to report besides names.
-    """
+    """Paths that `wants(folder, name)`, in folders that `enters(path)`. Blocking; one thread at a time."""
 
     def __init__(
         self, root: str, wants: Callable[[str, str], bool], enters: Callable[[str], bool], also: int = 0
