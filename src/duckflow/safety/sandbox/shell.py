@@ -140,7 +140,7 @@ class Shell:
             copy.discard()
             raise
         if copy.unused:
-            (await self._copies()).give_back(copy)
+            await asyncio.to_thread(copy.discard)
             return replace(result, effects=Effects())
         return await self._with_effects(result, copy)
 
@@ -354,10 +354,9 @@ class Shell:
         await self._launcher.aclose()
         self._view.close()
         if self._folders is not None:
-            await asyncio.to_thread(self._close_copies, self._folders)
+            await asyncio.to_thread(self._close_copies)
 
-    def _close_copies(self, folders: CopyFolders) -> None:
-        folders.close()
+    def _close_copies(self) -> None:
         for copy in self._pending.values():
             if copy.about.kept:
                 copy.release()

@@ -31,7 +31,6 @@ KEPT_SECONDS = 7 * 24 * 3600
 MOST_KEPT = 50
 
 _ABOUT = "about.json"
-_MARK = ("work", "work/incompat", "work/incompat/volatile")
 
 
 class AboutCopy(Frozen):
@@ -147,21 +146,11 @@ class CopyFolders:
     def __init__(self, place: Path, outside: Iterable[str] = ()) -> None:
         self._place = place
         self._outside = tuple(outside)
-        self._idle: list[WorkspaceCopy] = []
 
     def make(self, workspace: str, command: str = "") -> WorkspaceCopy:
         """Make a copy of the folder as it is now, at the same cost for any size."""
         git = outer_git_directory(workspace)
         about = AboutCopy(workspace=workspace, git_directory=git, started_ns=time.time_ns(), command=command)
-        while len(self._idle) > 1:  # the view of the last one may still be mounted
-            copy = self._idle.pop(0)
-            if (copy.about.workspace, copy.about.git_directory) != (workspace, git):
-                copy.discard()
-                continue
-            copy.about = about
-            for mount in copy.mounts:
-                _reset_work(Path(mount.work))
-            return copy
         folder, lock = self._make_folder()
         copy = WorkspaceCopy(folder, about, lock, self._outside)
         for mount in copy.mounts:
@@ -178,10 +167,6 @@ class CopyFolders:
                 if folder.exists():
                     return folder, lock
                 os.close(lock)
-
-    def give_back(self, copy: WorkspaceCopy) -> None:
-        """Take back an unused copy for the next command."""
-        self._idle.append(copy)
 
     def find(self, identity: str) -> WorkspaceCopy | None:
         """Return a kept copy by its id, if it still exists and no process uses it."""
@@ -218,12 +203,6 @@ class CopyFolders:
             if number >= MOST_KEPT or now - when > KEPT_SECONDS:
                 _remove_unused(folder)
 
-    def close(self) -> None:
-        """Remove the unused copies."""
-        for copy in self._idle:
-            copy.discard()
-        self._idle.clear()
-
     def _folders(self) -> list[Path]:
         with suppress(OSError):
             return [folder for folder in self._place.iterdir() if folder.is_dir() and not folder.is_symlink()]
@@ -248,19 +227,6 @@ def _make_layer(mount: CopyMount) -> None:
         os.chown(mount.upper, like.st_uid, like.st_gid)
     os.chmod(mount.upper, stat.S_IMODE(like.st_mode))
     os.utime(mount.upper, ns=(like.st_atime_ns, like.st_mtime_ns))
-
-
-def _reset_work(work: Path) -> None:
-    """Remove the mark that the kernel leaves for an unsynced view. If there is more, empty the folder."""
-    try:
-        for name in _MARK:
-            os.chmod(f"{work}/{name}", 0o700)
-        os.unlink(f"{work}/{_MARK[-1]}/dirty")
-        for name in reversed(_MARK):
-            os.rmdir(f"{work}/{name}")
-    except OSError:
-        remove_tree(work)
-        work.mkdir(mode=0o700)
 
 
 def remove_tree(top: Path) -> None:
