@@ -1,8 +1,10 @@
-"""Turn path names from a model into clean paths relative to the workspace, or refuse them with a reason."""
+"""Path names: those from a model become clean paths in the workspace, or are refused. Stamps of files."""
 
+import os
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError
 
@@ -106,3 +108,25 @@ def _below(text: str, roots: Iterable[str]) -> str:
         if text.startswith(prefix + "/"):
             return text[len(prefix) + 1 :] or "."
     raise ToolError(f"{text[:200]}: is outside the workspace; give a path relative to the workspace.")
+
+
+class FileStamp(NamedTuple):
+    """Identity of a file or folder, and values that differ after every change to it or to its entries."""
+
+    device: int
+    inode: int
+    changed_ns: int
+    status_ns: int
+    size: int
+    mode: int
+
+
+def stamp_of(path: str) -> FileStamp | None:
+    """Return the stamp of a file, a link or a folder, None if nothing exists at the path."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return FileStamp(
+        found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_mode
+    )

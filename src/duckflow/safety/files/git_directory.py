@@ -8,11 +8,9 @@ which is unambiguous where `.git` is a file.
 
 import os
 import re
-import stat
-from contextlib import suppress
 
 from duckflow.domain.patterns import lazy_regex
-from duckflow.safety.descriptors import READ, closing_fd
+from duckflow.safety.descriptors import read_regular
 
 INSIDE = ".git/"
 
@@ -32,17 +30,17 @@ def outer_git_directory(folder: str) -> str | None:
 
     For a worktree this is the directory shared by all worktrees of the repository.
     """
-    pointer = _POINTER.fullmatch(_read(f"{folder}/.git") or b"")
+    pointer = _POINTER.fullmatch(read_regular(f"{folder}/.git", _LONGEST) or b"")
     if pointer is None:
         return None
     own = _real(folder, pointer[1])
-    if (shared := _read(f"{own}/commondir")) is not None:
+    if (shared := read_regular(f"{own}/commondir", _LONGEST)) is not None:
         found = _real(own, shared.strip())
-        back = _real(own, (_read(f"{own}/gitdir") or b"").strip())
+        back = _real(own, (read_regular(f"{own}/gitdir", _LONGEST) or b"").strip())
         leads_back = back == _real(folder, b".git") and os.path.dirname(own) == f"{found}/worktrees"
     else:
         found = own
-        said = _WORK_TREE.search(_read(f"{own}/config") or b"")
+        said = _WORK_TREE.search(read_regular(f"{own}/config", _LONGEST) or b"")
         leads_back = said is not None and _real(own, said[1]) == _real(folder, b".")
     apart = not found.startswith(f"{folder}/") and not f"{folder}/".startswith(f"{found}/")
     return found if leads_back and apart and os.path.isdir(f"{found}/objects") else None
@@ -50,10 +48,3 @@ def outer_git_directory(folder: str) -> str | None:
 
 def _real(base: str, path: bytes) -> str:
     return os.path.realpath(os.path.join(base, os.fsdecode(path)))
-
-
-def _read(path: str) -> bytes | None:
-    """Return the content of a small regular file. None for a link, a pipe or a folder."""
-    with suppress(OSError), closing_fd(os.open(path, READ)) as opened:
-        return os.read(opened, _LONGEST) if stat.S_ISREG(os.fstat(opened).st_mode) else None
-    return None

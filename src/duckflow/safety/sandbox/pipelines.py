@@ -7,7 +7,6 @@ ended with `exit`. Other shells have no such variable, so there the command runs
 import os
 import re
 import secrets
-import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import NamedTuple
 
 from duckflow.domain.frozen import replace
 from duckflow.domain.patterns import lazy_regex
+from duckflow.safety.descriptors import read_regular
 from duckflow.safety.sandbox.view.confinement import LaunchOrder
 
 _LONGEST = 2_000
@@ -63,11 +63,8 @@ def watch_pipeline(order: LaunchOrder, temporary: Path) -> tuple[LaunchOrder, Pa
 
 def read_statuses(file: Path) -> tuple[int, ...]:
     """Read the recorded exit codes. Commands can write to the file, so only valid codes are accepted."""
-    said = b""
+    said = read_regular(file, _LONGEST) or b""
     with suppress(OSError):
-        opened = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(opened, "rb") as noted:
-            said = noted.read(_LONGEST) if stat.S_ISREG(os.fstat(opened).st_mode) else b""
         file.unlink()
     words = said.split()
     plain = all(word.isdigit() and len(word) <= len("255") for word in words)

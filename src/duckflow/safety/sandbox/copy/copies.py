@@ -20,6 +20,7 @@ from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.safety.descriptors import closing_fd
 from duckflow.safety.files.git_directory import outer_git_directory, split_root
+from duckflow.safety.paths import stamp_of
 from duckflow.safety.sandbox.copy.copy_reader import CopyReader, read_content
 from duckflow.safety.sandbox.copy.effect_groups import CopyReading, group_effects
 from duckflow.safety.sandbox.view.confinement import CopyMount
@@ -112,7 +113,7 @@ class WorkspaceCopy:
         effects = chain(reading.effects.effects, *reading.bulk.values())
         paths = chain.from_iterable((one.path, one.moved_from) for one in effects)
         places = ((self.upper_path(path), self.lower_path(path)) for path in paths if path)
-        return [_stamp(place) for pair in places for place in pair]
+        return [stamp_of(place) for pair in places for place in pair]
 
     def content(self, path: str, most: int) -> bytes | None:
         """Return the content or link target left at a path, None if there is none or too much."""
@@ -207,15 +208,6 @@ class CopyFolders:
         with suppress(OSError):
             return [folder for folder in self._place.iterdir() if folder.is_dir() and not folder.is_symlink()]
         return []
-
-
-def _stamp(path: str) -> tuple[int, ...] | None:
-    """Return what changes with every change of a file, or of the names in a folder."""
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_mode
 
 
 def _make_layer(mount: CopyMount) -> None:

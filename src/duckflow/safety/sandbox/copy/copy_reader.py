@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from duckflow.domain.files.effects import DroppedEffect, DropReason, Effect, FileType
-from duckflow.safety.descriptors import READ, closing_fd
+from duckflow.safety.descriptors import READ, closing_fd, read_regular
 from duckflow.safety.files.git_directory import INSIDE
 from duckflow.safety.sandbox.view.confinement import CopyMount
 
@@ -207,13 +207,9 @@ class CopyReader:
 def read_content(path: str, most: int) -> bytes | None:
     """Return the content of a file or the target of a link, None beyond `most` bytes or for others."""
     with suppress(OSError):
-        status = os.lstat(path)
-        if stat.S_ISLNK(status.st_mode):
-            return os.fsencode(os.readlink(path))
-        if stat.S_ISREG(status.st_mode) and status.st_size <= most:
-            with os.fdopen(os.open(path, READ), "rb") as file:
-                return file.read(most)
-    return None
+        return os.fsencode(os.readlink(path))
+    content = read_regular(path, most + 1)
+    return content if content is None or len(content) <= most else None
 
 
 def file_digest(path: str) -> str | None:

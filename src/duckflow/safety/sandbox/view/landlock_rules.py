@@ -10,12 +10,9 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from duckflow.safety.paths import is_inside
+from duckflow.safety.paths import FileStamp, is_inside, stamp_of
 from duckflow.safety.sandbox.child import landlock
 from duckflow.safety.sandbox.view.visibility import Visibility, entries_of
-
-Stamp = tuple[int, int, int] | None
-"""Identity of the file or folder at a path, and its time of change. None if nothing is there."""
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _CLOSED = ("/dev", "/run", "/var/run", "/tmp", "/var/tmp", "/lost+found")  # noqa: S108 - closed, not used
@@ -39,26 +36,26 @@ class LandlockRules:
     def __init__(self) -> None:
         self._made: MadeRules | None = None
         self._reach: Visibility | None = None
-        self._listed: dict[str, Stamp] = {}
+        self._listed: dict[str, FileStamp | None] = {}
         self._single: dict[str, tuple[int, ...]] = {}
 
     def find(self, reach: Visibility) -> MadeRules:
         """Return the rules. Their descriptor serves one order."""
         if self._made is None or reach != self._reach or not self._hold():
             self.close()
-            listed: dict[str, Stamp] = {}
+            listed: dict[str, FileStamp | None] = {}
             wanted = tuple(_readable(reach, listed)), tuple(_writable(reach, listed))
             single = (path for paths in wanted for path in paths if os.path.dirname(path) not in listed)
             self._listed, self._single = listed, {path: _identity(path) for path in single}
             now = time.time_ns()
-            fresh = any(stamp and _is_fresh(stamp[2], now) for stamp in listed.values())
+            fresh = any(stamp and _is_fresh(stamp.changed_ns, now) for stamp in listed.values())
             self._reach = None if fresh else reach
             self._made = MadeRules(landlock.make_rules(*wanted), wanted[1])
         return self._made._replace(descriptor=os.dup(self._made.descriptor))
 
     def _hold(self) -> bool:
         """Return whether new rules would be the same."""
-        same = all(_stamp_of(path) == stamp for path, stamp in self._listed.items())
+        same = all(stamp_of(path) == stamp for path, stamp in self._listed.items())
         return same and all(_identity(path) == one for path, one in self._single.items())
 
     def close(self) -> None:
@@ -68,7 +65,7 @@ class LandlockRules:
         self._made = None
 
 
-def uncovered(folder: str, closed: Iterable[str], listed: dict[str, Stamp]) -> Iterator[str]:
+def uncovered(folder: str, closed: Iterable[str], listed: dict[str, FileStamp | None]) -> Iterator[str]:
     """Yield the largest parts of a folder without a closed path; `listed` gets the folders that were read."""
     concerned = [path for path in closed if is_inside(path, folder)]
     if folder in concerned:
@@ -76,7 +73,7 @@ def uncovered(folder: str, closed: Iterable[str], listed: dict[str, Stamp]) -> I
     if not concerned:
         yield folder
         return
-    listed[folder] = _stamp_of(folder)
+    listed[folder] = stamp_of(folder)
     for entry in entries_of(folder):
         if entry.is_symlink():
             continue
@@ -86,29 +83,21 @@ def uncovered(folder: str, closed: Iterable[str], listed: dict[str, Stamp]) -> I
             yield entry.path
 
 
-def _readable(reach: Visibility, listed: dict[str, Stamp]) -> Iterator[str]:
+def _readable(reach: Visibility, listed: dict[str, FileStamp | None]) -> Iterator[str]:
     yield from uncovered("/", (*reach.hidden, *_CLOSED), listed)
     yield from _OPEN_ALL_THE_SAME
     yield from _DEVICES
     yield from uncovered(reach.workspace, reach.hidden, listed)
 
 
-def _writable(reach: Visibility, listed: dict[str, Stamp]) -> Iterator[str]:
+def _writable(reach: Visibility, listed: dict[str, FileStamp | None]) -> Iterator[str]:
     yield from _DEVICES
     yield f"{reach.temporary}/own"
     yield from uncovered(reach.workspace, (*reach.hidden, *reach.guarded), listed)
 
 
-def _stamp_of(path: str) -> Stamp:
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino, found.st_mtime_ns
-
-
 def _identity(path: str) -> tuple[int, ...]:
-    return (_stamp_of(path) or ())[:2]
+    return (stamp_of(path) or ())[:2]
 
 
 def _is_fresh(changed_ns: int, now: int) -> bool:

@@ -2,10 +2,9 @@
 
 import os
 import re
-from contextlib import suppress
 
 from duckflow.domain.patterns import lazy_regex
-from duckflow.safety.descriptors import READ, closing_fd
+from duckflow.safety.descriptors import read_regular
 from duckflow.safety.paths import outermost
 from duckflow.safety.policy.protected import is_secret_in
 from duckflow.safety.sandbox.view.tracked_files import Entries, TrackedFile, TrackedFiles
@@ -111,6 +110,5 @@ def _files_below(folder: str) -> tuple[str, ...] | None:
 
 
 def _holds(path: str, content: re.Pattern[bytes]) -> bool:
-    with suppress(OSError), closing_fd(os.open(path, READ)) as opened:
-        return content.search(os.read(opened, _READ_OF_IT)) is not None
-    return True
+    beginning = read_regular(path, _READ_OF_IT)
+    return beginning is None or content.search(beginning) is not None

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
-from duckflow.safety.descriptors import closing_fd
+from duckflow.safety.descriptors import read_regular
 from duckflow.safety.paths import is_inside, outermost
 
 POINTERS = (
@@ -127,9 +127,7 @@ def _is_toolchain(folder: str) -> bool:
 
 def _interpreter(path: str) -> str | None:
     """Return the interpreter that a script names, unless it belongs to the system."""
-    start = b""
-    with suppress(OSError), closing_fd(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)) as opened:
-        start = os.read(opened, _SHEBANG)
+    start = read_regular(path, _SHEBANG) or b""
     if not start.startswith(b"#!/"):
         return None
     words = os.fsdecode(start[2:].split(b"\n", 1)[0]).split()

@@ -7,13 +7,12 @@ the index is applied). The content proves it: only a reader of the file can name
 import hashlib
 import os
 import re
-import stat
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from typing import NamedTuple
 
 from duckflow.domain.patterns import lazy_regex
-from duckflow.safety.descriptors import READ, closing_fd
+from duckflow.safety.descriptors import read_regular
+from duckflow.safety.paths import stamp_of
 from duckflow.safety.sandbox.view.git_settings import tracked_entries
 
 MOST_BYTES = 1_000_000
@@ -65,14 +64,14 @@ class TrackedFiles:
         return path in self._published
 
     def _ask(self, root: str, paths: tuple[str, ...]) -> Entries:
-        known = (paths, _stamp(f"{_git_directory(root)}/index"))
+        known = (paths, stamp_of(f"{_git_directory(root)}/index"))
         if known[1] is None or self._known.get(root, ((), {}))[0] != known:
             said = tracked_entries(root, [path[len(root) + 1 :] for path in paths])
             self._known[root] = known, _entries(root, said)
         return self._known[root][1]
 
     def _ids_of(self, path: str) -> frozenset[str]:
-        stamp = _stamp(path)
+        stamp = stamp_of(path)
         if stamp is None or self._digests.get(path, (None,))[0] != stamp:
             self._digests[path] = stamp, frozenset(_ids(path))
         return self._digests[path][1]
@@ -90,15 +89,13 @@ def _entries(root: str, said: str) -> Entries:
 
 def _ids(path: str) -> Iterator[str]:
     """Yield git's hashes for the content of a file, with its own line ends and with normalized ones."""
-    with suppress(OSError), closing_fd(os.open(path, READ)) as opened:
-        status = os.fstat(opened)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
-            return
-        data = os.read(opened, MOST_BYTES)
-        for content in {data, data.replace(b"\r\n", b"\n")}:
-            blob = b"blob %d\0%s" % (len(content), content)
-            yield hashlib.sha1(blob, usedforsecurity=False).hexdigest()
-            yield hashlib.sha256(blob).hexdigest()
+    data = read_regular(path, MOST_BYTES + 1)
+    if data is None or len(data) > MOST_BYTES:
+        return
+    for content in {data, data.replace(b"\r\n", b"\n")}:
+        blob = b"blob %d\0%s" % (len(content), content)
+        yield hashlib.sha1(blob, usedforsecurity=False).hexdigest()
+        yield hashlib.sha256(blob).hexdigest()
 
 
 def _repository_of(path: str) -> str | None:
@@ -114,15 +111,5 @@ def _repository_of(path: str) -> str | None:
 def _git_directory(root: str) -> str:
     """Return the git directory, which for a worktree or submodule is elsewhere."""
     path = f"{root}/.git"
-    with suppress(OSError), closing_fd(os.open(path, READ)) as opened:
-        if stat.S_ISREG(os.fstat(opened).st_mode) and (said := _GITDIR.match(os.read(opened, 4_096))):
-            return os.path.join(root, os.fsdecode(said[1].strip()))
-    return path
-
-
-def _stamp(path: str) -> tuple[int, ...] | None:
-    try:
-        found = os.stat(path, follow_symlinks=False)
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+    said = _GITDIR.match(read_regular(path, 4_096) or b"")
+    return os.path.join(root, os.fsdecode(said[1].strip())) if said else path
