@@ -106,9 +106,7 @@ class CommandEffects:
         quiet = frozenset(path for path in own if not assessed.by_path.get(path))
         outline = ChangeOutline(
             effect="execute",
-            proposal=Proposal(
-                await asyncio.to_thread(_difference, args.command, effects, contents, quiet)
-            ),
+            proposal=Proposal(await asyncio.to_thread(_difference, args.command, effects, contents, quiet)),
             assessed=assessed,
             before=_before(effects),
             effects=effects,
