@@ -20,6 +20,7 @@ NO_MAGICLINKS, BENEATH, IN_ROOT = 0x02, 0x08, 0x10
 _PDEATHSIG, _CAPBSET_DROP, _SUBREAPER, _NO_NEW_PRIVS, _CAP_AMBIENT = 1, 24, 36, 38, 47
 _AMBIENT_CLEAR_ALL = 4
 _OPENAT2 = 437  # same number on every architecture
+_TRIES = 64
 _CAPABILITY_VERSION = 0x20080522
 _LAST_CAPABILITY = 63
 
@@ -58,7 +59,13 @@ def _check(result: int, what: str | None = None) -> int:
 def open_at(folder: int, path: str, flags: int, resolve: int) -> int:
     """Open a path relative to a folder with openat2; `resolve` sets the rules for following links."""
     how = struct.pack("QQQ", flags, 0, resolve)
-    return c_call("syscall", _OPENAT2, folder, os.fsencode(path), how, ctypes.c_size_t(len(how)), what=path)
+    given = folder, os.fsencode(path), how, ctypes.c_size_t(len(how))
+    for _ in range(_TRIES):
+        try:
+            return c_call("syscall", _OPENAT2, *given, what=path)
+        except (BlockingIOError, InterruptedError):
+            continue  # another process renamed something at the same time
+    raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN), path)
 
 
 def rename_at(source: tuple[int, str], target: tuple[int, str], flags: int) -> None:

@@ -22,18 +22,12 @@ LOOK = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK) | os.O_CLOEXEC
 """Flags to examine a file; on Linux this does not open it."""
 
 _NO_REPLACE = 1
-_TRIES = 64
 _NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
 def open_resolved(root: int, path: str, flags: int) -> int:
     """Open a path. The kernel follows links only as long as they stay beneath `root`."""
-    for _ in range(_TRIES):
-        try:
-            return open_at(root, path, flags | os.O_CLOEXEC, BENEATH | NO_MAGICLINKS)
-        except (BlockingIOError, InterruptedError):
-            continue  # another process renamed something at the same time
-    raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN), path)
+    return open_at(root, path, flags | os.O_CLOEXEC, BENEATH | NO_MAGICLINKS)
 
 
 def open_walking(root: int, path: str, flags: int) -> int:
