@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from duckflow.safety.sandbox.child import landlock
-from duckflow.safety.sandbox.view import landlock_rules
+from duckflow.safety.sandbox.view import visibility
 from duckflow.safety.sandbox.view.folder_watch import FolderWatch, changed_between, look
 from duckflow.safety.sandbox.view.visibility import visibility_of
 
@@ -44,9 +44,9 @@ def test_of_a_folder_only_what_holds_nothing_closed_is_listed(tmp_path):
     files(tmp_path, "a/1", "b/closed/x", "b/open/x", "b/file", "c/deep/er/closed/x", "c/other")
     (tmp_path / "link").symlink_to(tmp_path / "b" / "closed")
     closed = [str(tmp_path / "b" / "closed"), str(tmp_path / "c" / "deep" / "er" / "closed")]
-    found = sorted(landlock_rules.uncovered(str(tmp_path), closed, {}))
+    found = sorted(visibility.uncovered(str(tmp_path), closed, {}))
     assert found == [str(tmp_path / name) for name in ("a", "b/file", "b/open", "c/other")]
-    assert list(landlock_rules.uncovered(closed[0], closed, {})) == []
+    assert list(visibility.uncovered(closed[0], closed, {})) == []
 
 
 def test_protected_names_are_found_once(tmp_path):
@@ -80,8 +80,8 @@ def test_G7_landlocks_rules_are_made_again_when_they_would_be_others(tmp_path, m
         return visibility_of(work, tmp_path / "temporary", home, (), names)
 
     # Of the machine's own folders nobody knows what happens in them meanwhile.
-    monkeypatch.setattr(landlock_rules, "_readable", lambda *_: iter(()))
-    rules = landlock_rules.LandlockRules()
+    monkeypatch.setattr(visibility, "_readable", lambda *_: iter(()))
+    rules = visibility.LandlockRules()
     os.utime(tmp_path / "work", ns=(1, 1))  # long ago, so that another change is sure to be seen
     os.close(rules.find(reach()).descriptor)
     made = []

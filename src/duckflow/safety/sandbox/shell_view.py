@@ -11,7 +11,6 @@ from duckflow.safety.sandbox.launcher_client import Launcher
 from duckflow.safety.sandbox.view.confinement import LaunchOrder, Limits, confine
 from duckflow.safety.sandbox.view.folder_watch import FolderWatch
 from duckflow.safety.sandbox.view.git_settings import IGNORED, passed_on
-from duckflow.safety.sandbox.view.landlock_rules import LandlockRules
 from duckflow.safety.sandbox.view.levels import Sandbox
 from duckflow.safety.sandbox.view.masks import Masks, ignore
 from duckflow.safety.sandbox.view.mount_plan import (
@@ -23,7 +22,7 @@ from duckflow.safety.sandbox.view.mount_plan import (
     mount_plan,
 )
 from duckflow.safety.sandbox.view.secret_index import SecretIndex
-from duckflow.safety.sandbox.view.visibility import visibility_of
+from duckflow.safety.sandbox.view.visibility import LandlockRules, visibility_of
 
 _MASKS = "masks"
 """Folder for masks in the temporary folder, outside the view of commands."""

@@ -12,10 +12,9 @@ from duckflow.domain.frozen import Frozen, replace
 from duckflow.safety.sandbox.child import seccomp
 from duckflow.safety.sandbox.view import bubblewrap
 from duckflow.safety.sandbox.view.environment import command_environment
-from duckflow.safety.sandbox.view.landlock_rules import LandlockRules
 from duckflow.safety.sandbox.view.levels import Level, Sandbox
 from duckflow.safety.sandbox.view.mount_plan import Mount, MountPlan
-from duckflow.safety.sandbox.view.visibility import Visibility
+from duckflow.safety.sandbox.view.visibility import LandlockRules, Visibility
 
 _SHELLS = ("/bin/bash", "/usr/bin/bash", "/run/current-system/sw/bin/bash", "/bin/sh")
 _ROOM_FOR_THREADS = 4_000

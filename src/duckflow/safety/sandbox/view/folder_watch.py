@@ -1,14 +1,15 @@
-"""Protected paths in a folder, and changes by a command that works without a copy.
+"""Names of interest in a folder, and changes there, as the kernel reports them (inotify).
 
-The kernel reports both. Where it can't report all changes, they are found by a scan before and after. That is
-limited: a change is missed beyond the limits, in folders that tools create for themselves, and where a
-command resets a file's time. Protected paths are searched for everywhere, because an incomplete list would be
-a security hole.
+Where it can't report all changes, the names are searched for again each time, because an incomplete list
+would be a security hole, and changes are found by a scan before and after. That is limited: a change is missed
+beyond the limits, in folders that tools create for themselves, and where a command resets a file's time.
 """
 
 import os
+import struct
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -16,7 +17,17 @@ from duckflow.safety.files.listing import SKIPPED
 from duckflow.safety.paths import outermost
 from duckflow.safety.policy.protected import protection_of
 from duckflow.safety.sandbox.view.visibility import entries_of
-from duckflow.safety.sandbox.view.watched_names import ATTRIBUTES, DELETED, MODIFIED, WatchedNames
+from duckflow.safety.syscalls import LINUX, c_call
+
+_MODIFIED, _ATTRIBUTES, _MOVED_FROM, _MOVED_TO, _CREATED, _DELETED = 0x2, 0x4, 0x40, 0x80, 0x100, 0x200
+_MOVE_SELF, _OVERFLOW, _ONLY_THAT_FOLDER, _IS_FOLDER = 0x800, 0x4000, 0x03000000, 0x40000000
+_APPEARED = _CREATED | _MOVED_TO
+_ALWAYS = _APPEARED | _MOVED_FROM | _MOVE_SELF | _ONLY_THAT_FOLDER
+_FILE_EVENTS = _MODIFIED | _ATTRIBUTES | _DELETED
+
+_NON_BLOCKING = os.O_NONBLOCK | os.O_CLOEXEC
+_EVENT = struct.Struct("iIII")
+_BUFFER = 1 << 16
 
 NOT_SCANNED = SKIPPED | {".hypothesis", "target"}
 """Folders that are not scanned for changes."""
@@ -25,12 +36,132 @@ MOST_FILES = 10_000
 MOST_NAMED = 200
 
 
+class FolderEvents:
+    """Watches folders, but not the folders below them. Blocking; one thread at a time."""
+
+    def __init__(self) -> None:
+        self.complete = False
+        """True if the kernel has reported everything so far, at paths that are known."""
+        self._opened = -1
+        self._folders: dict[int, str] = {}
+
+    def begin(self) -> None:
+        """Drop all watches and get ready for new ones."""
+        self.close()
+        with suppress(OSError):
+            self._opened = c_call("inotify_init1", _NON_BLOCKING) if LINUX else -1
+        self.complete = self._opened >= 0
+
+    def watch(self, folder: str, mask: int) -> None:
+        """Report these events in a folder from now on."""
+        try:
+            number = c_call("inotify_add_watch", self._opened, os.fsencode(folder), mask)
+        except OSError:
+            self.complete = self.complete and not os.path.isdir(folder)
+        else:
+            self._folders[number] = folder
+
+    def read(self) -> Iterator[tuple[str, str, int]]:
+        """Yield the events since the last call: the folder, the name in it, and the event mask."""
+        while True:
+            try:
+                data = os.read(self._opened, _BUFFER)
+            except BlockingIOError:
+                return
+            except OSError:
+                self.complete = False
+                return
+            at = 0
+            while at < len(data):
+                number, mask, _, length = _EVENT.unpack_from(data, at)
+                name = os.fsdecode(data[at + _EVENT.size : at + _EVENT.size + length].rstrip(b"\0"))
+                at += _EVENT.size + length
+                if mask & (_OVERFLOW | _MOVE_SELF) or (mask & _MOVED_FROM and mask & _IS_FOLDER):
+                    self.complete = False
+                if name and number in self._folders:
+                    yield self._folders[number], name, mask
+
+    def close(self) -> None:
+        """Stop watching."""
+        if self._opened >= 0:
+            os.close(self._opened)
+        self._opened = -1
+        self._folders.clear()
+        self.complete = False
+
+
+class WatchedNames:
+    """Paths that `wants(folder, name)`, in folders that `enters(path)`. Blocking; one thread at a time."""
+
+    def __init__(
+        self, root: str, wants: Callable[[str, str], bool], enters: Callable[[str], bool], also: int = 0
+    ) -> None:
+        self.paths: set[str] = set()
+        self.touched: dict[str, bool] = {}
+        """Files with an event, and whether they existed before it."""
+        self._root = root
+        self._wants = wants
+        self._enters = enters
+        self._mask = _ALWAYS | also
+        self._events = FolderEvents()
+
+    @property
+    def complete(self) -> bool:
+        """True if the kernel has reported all events, at paths that are known."""
+        return self._events.complete
+
+    def update(self) -> None:
+        """Bring the paths up to date."""
+        self.catch_up()
+        if not self.complete:
+            self._begin()
+
+    def catch_up(self) -> None:
+        """Process the events since the last call."""
+        for folder, name, mask in self._events.read():
+            path = f"{folder}/{name}"
+            if not mask & _IS_FOLDER:
+                self.touched.setdefault(path, not mask & _CREATED)
+            if mask & _APPEARED:
+                self._note(folder, name)
+                if mask & _IS_FOLDER and self._enters(path):
+                    self._look(path, appeared=True)
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._events.close()
+
+    def _begin(self) -> None:
+        """Scan the whole tree, and watch it from now on."""
+        self._events.begin()
+        self.paths.clear()
+        self._look(self._root, appeared=False)
+
+    def _look(self, start: str, *, appeared: bool) -> None:
+        """Record names below a folder. Each folder is watched before it is read, so nothing is missed."""
+        waiting = [start]
+        while waiting:
+            folder = waiting.pop()
+            self._events.watch(folder, self._mask)
+            with suppress(OSError), os.scandir(folder) as entries:
+                for entry in entries:
+                    self._note(folder, entry.name)
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting += [entry.path] if self._enters(entry.path) else []
+                    elif appeared:
+                        self.touched.setdefault(entry.path, False)
+
+    def _note(self, folder: str, name: str) -> None:
+        if self._wants(folder, name):
+            self.paths.add(f"{folder}/{name}")
+
+
 class FolderWatch:
     """Watches one folder. Blocking; one thread at a time."""
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._names = WatchedNames(root, _wants, _enters, MODIFIED | ATTRIBUTES | DELETED)
+        self._names = WatchedNames(root, _wants, _enters, _FILE_EVENTS)
         self._before: FileStamps | None = None
 
     def begin(self) -> tuple[str, ...]:

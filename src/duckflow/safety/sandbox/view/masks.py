@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from duckflow.domain.patterns import lazy_regex
-from duckflow.safety.sandbox.view.folder_events import FolderEvents
-from duckflow.safety.sandbox.view.tracked_files import MOST_BYTES, TrackedFile
+from duckflow.safety.sandbox.view.folder_watch import FolderEvents
+from duckflow.safety.sandbox.view.secret_index import MOST_BYTES, TrackedFile
 
 _OPENED = 0x20
 _SPECIAL = lazy_regex(r"[\\*?\[\]!# ]")

@@ -1,12 +1,20 @@
-"""Paths that a command can write, paths that it can only read, and hidden paths."""
+"""Paths that a command without namespaces can read and write, and Landlock's rules for them.
+
+A rule applies to a file or folder itself, not to its name, and a closed path in a large folder takes hundreds
+of rules. So the rules are cached, and made again when the closed paths change or a folder whose entries they
+list has changed.
+"""
 
 import os
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from duckflow.domain.frozen import Frozen
-from duckflow.safety.paths import is_inside, outermost
+from duckflow.safety.paths import FileStamp, is_inside, outermost, stamp_of
+from duckflow.safety.sandbox.child import landlock
 
 SECRETS = (
     *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".oci", ".terraform.d", ".password-store"),
@@ -28,6 +36,14 @@ _SYSTEM_SECRETS = (
     *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d"),
     *("/etc/ssl/private", "/var/backups"),
 )
+
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_CLOSED = ("/dev", "/run", "/var/run", "/tmp", "/var/tmp", "/lost+found")  # noqa: S108 - closed, not used
+_OPEN_ALL_THE_SAME = ("/run/systemd/resolve", "/run/current-system", "/run/opengl-driver")
+_SECOND = 1_000_000_000
+_TICK_NS = _SECOND // 20
+_COARSE_NS = 3 * _SECOND
+"""Time within which another change may get the same time: on a usual disk, and where times are in seconds."""
 
 
 class Visibility(Frozen):
@@ -66,3 +82,84 @@ def entries_of(folder: str) -> list[os.DirEntry[str]]:
     with suppress(OSError), os.scandir(folder) as entries:
         return list(entries)
     return []
+
+
+class MadeRules(NamedTuple):
+    """Descriptor of rules, and the paths that they let a command write."""
+
+    descriptor: int
+    writable: tuple[str, ...]
+
+
+class LandlockRules:
+    """Rules for one session. Blocking; one thread at a time."""
+
+    def __init__(self) -> None:
+        self._made: MadeRules | None = None
+        self._reach: Visibility | None = None
+        self._listed: dict[str, FileStamp | None] = {}
+        self._single: dict[str, tuple[int, ...]] = {}
+
+    def find(self, reach: Visibility) -> MadeRules:
+        """Return the rules. Their descriptor serves one order."""
+        if self._made is None or reach != self._reach or not self._hold():
+            self.close()
+            listed: dict[str, FileStamp | None] = {}
+            wanted = tuple(_readable(reach, listed)), tuple(_writable(reach, listed))
+            single = (path for paths in wanted for path in paths if os.path.dirname(path) not in listed)
+            self._listed, self._single = listed, {path: _identity(path) for path in single}
+            now = time.time_ns()
+            fresh = any(stamp and _is_fresh(stamp.changed_ns, now) for stamp in listed.values())
+            self._reach = None if fresh else reach
+            self._made = MadeRules(landlock.make_rules(*wanted), wanted[1])
+        return self._made._replace(descriptor=os.dup(self._made.descriptor))
+
+    def _hold(self) -> bool:
+        """Return whether new rules would be the same."""
+        same = all(stamp_of(path) == stamp for path, stamp in self._listed.items())
+        return same and all(_identity(path) == one for path, one in self._single.items())
+
+    def close(self) -> None:
+        """Close the rules."""
+        if self._made is not None:
+            os.close(self._made.descriptor)
+        self._made = None
+
+
+def uncovered(folder: str, closed: Iterable[str], listed: dict[str, FileStamp | None]) -> Iterator[str]:
+    """Yield the largest parts of a folder without a closed path; `listed` gets the folders that were read."""
+    concerned = [path for path in closed if is_inside(path, folder)]
+    if folder in concerned:
+        return
+    if not concerned:
+        yield folder
+        return
+    listed[folder] = stamp_of(folder)
+    for entry in entries_of(folder):
+        if entry.is_symlink():
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from uncovered(entry.path, concerned, listed)
+        elif entry.path not in concerned:
+            yield entry.path
+
+
+def _readable(reach: Visibility, listed: dict[str, FileStamp | None]) -> Iterator[str]:
+    yield from uncovered("/", (*reach.hidden, *_CLOSED), listed)
+    yield from _OPEN_ALL_THE_SAME
+    yield from _DEVICES
+    yield from uncovered(reach.workspace, reach.hidden, listed)
+
+
+def _writable(reach: Visibility, listed: dict[str, FileStamp | None]) -> Iterator[str]:
+    yield from _DEVICES
+    yield f"{reach.temporary}/own"
+    yield from uncovered(reach.workspace, (*reach.hidden, *reach.guarded), listed)
+
+
+def _identity(path: str) -> tuple[int, ...]:
+    return (stamp_of(path) or ())[:2]
+
+
+def _is_fresh(changed_ns: int, now: int) -> bool:
+    return now - changed_ns < (_TICK_NS if changed_ns % _SECOND else _COARSE_NS)
