@@ -1,8 +1,8 @@
 """Names of interest in a folder, and changes there, as the kernel reports them (inotify).
 
 Where it can't report all changes, the names are searched for again each time, because an incomplete list
-would be a security hole, and changes are found by a scan before and after. That is limited: a change is missed
-beyond the limits, in folders that tools create for themselves, and where a command resets a file's time.
+would be a security hole, and changes are found by a scan before and after. That is limited: a change is
+missed beyond the limits, in folders that tools create for themselves, and where a command resets a time.
 """
 
 import os
