@@ -141,9 +141,9 @@ class ServerProcess:
         reads = (Mount(kind="read", target=path, source=path) for path in self._order.reads)
         base = replace(base, mounts=(*base.mounts, *reads))
         if self._order.workspace == "none":
-            return mount_plan(base, masked=(str(self._workspace),))
+            return mount_plan(base, masks={str(self._workspace): ""})
         with closing(SecretIndex(str(self._workspace))) as secrets:
-            return mount_plan(base, masked=secrets.find(), guarded=self._guarded())
+            return mount_plan(base, masks=dict.fromkeys(secrets.find(), ""), guarded=self._guarded())
 
     def _guarded(self) -> tuple[str, ...]:
         """Return the paths that are read-only: the whole folder, or only files that make programs run."""

@@ -75,8 +75,8 @@ class Shell:
         self._interrupted: list[str] = []
         self._live: LiveCopy | None = None
         self._numbers = itertools.count(1)
-        self._opened: dict[str, set[str]] = {}
-        """Hidden files that were opened during each background command and not reported yet."""
+        self._opened: dict[str, int] = {}
+        """Position in the opened masks up to which each background command was told of them."""
         self._reported: dict[str, Effects] = {}
         """Effects as last reported, of a copy that commands still change."""
 
@@ -188,11 +188,9 @@ class Shell:
             output.take(block)
             live.take(block)
 
-        collected = self._view.masks.listen()
-        try:
-            ending = await run(order, take)
-        finally:
-            opened = self._view.masks.stop_listening(collected)
+        _, position = self._view.masks.opened_since()
+        ending = await run(order, take)
+        opened, _ = self._view.masks.opened_since(position)
         live.finish()
         result = result_of(ending, output.text(), wanted.sandbox)
         result = replace(result, hidden=self._named(opened), whole=output.whole())
@@ -236,9 +234,9 @@ class Shell:
             copy = await asyncio.to_thread((await self._copies()).make, str(self.workspace), command)
             self._live = LiveCopy(copy, await self._launcher.hold(copy.mounts), self._numbers)
         order = await self._confine(wanted, self._live.copy)
-        collected = self._view.masks.listen()
+        _, position = self._view.masks.opened_since()
         command_id = self._live.start(order, self.settings.max_output_bytes, network=wanted.network)
-        self._opened[command_id] = collected
+        self._opened[command_id] = position
         return command_id
 
     async def read(self, command_id: str, wait_s: float = 0, *, for_end: bool = False) -> BackgroundOutput:
@@ -251,11 +249,7 @@ class Shell:
 
     def _with_opened(self, command_id: str, output: BackgroundOutput) -> BackgroundOutput:
         """Add the hidden files that it, or a command beside it, has opened since the last read."""
-        collected = self._opened.get(command_id, set[str]())
-        opened = self._view.masks.take_opened(collected)
-        if not output.running:
-            self._view.masks.stop_listening(collected)
-            self._opened.pop(command_id, None)
+        opened, self._opened[command_id] = self._view.masks.opened_since(self._opened.get(command_id))
         return replace(output, hidden=self._named(opened))
 
     async def put(self, paths: Iterable[str]) -> None:

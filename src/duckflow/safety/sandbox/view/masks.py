@@ -33,7 +33,7 @@ class Masks:
         self._hidden: dict[str, str] = {}
         """Hidden path for each mask, by the mask's name."""
         self._events = FolderEvents()
-        self._listening: list[set[str]] = []
+        self._opened: list[str] = []
 
     def find(self, hidden: Mapping[str, TrackedFile | None], folder: Path) -> dict[str, str]:
         """Return the mask for each of these absolute paths, below `folder`."""
@@ -43,28 +43,12 @@ class Masks:
                 self._begin(folder)
             return {path: f"{folder}/{self._mask_of(path, noted, folder)}" for path, noted in hidden.items()}
 
-    def listen(self) -> set[str]:
-        """Start to collect opened masks, until `stop_listening`."""
-        collected: set[str] = set()
+    def opened_since(self, position: int | None = None) -> tuple[tuple[str, ...], int]:
+        """Return the hidden paths that were opened after this position, and the position now."""
         with self._lock:
-            self._drain()
-            self._listening.append(collected)
-        return collected
-
-    def take_opened(self, collected: set[str]) -> tuple[str, ...]:
-        """Return the hidden paths that were opened since `listen` or the last call, in order."""
-        with self._lock:
-            self._drain()
-            opened = tuple(sorted(collected))
-            collected.clear()
-        return opened
-
-    def stop_listening(self, collected: set[str]) -> tuple[str, ...]:
-        """Stop collecting and return the remaining paths."""
-        opened = self.take_opened(collected)
-        with self._lock:
-            self._listening = [one for one in self._listening if one is not collected]
-        return opened
+            self._opened += {self._hidden[name] for _, name, _ in self._events.read() if name in self._hidden}
+            position = len(self._opened) if position is None else position
+            return tuple(sorted(set(self._opened[position:]))), len(self._opened)
 
     def close(self) -> None:
         """Stop watching."""
@@ -78,11 +62,6 @@ class Masks:
         self._events.begin()
         self._events.watch(str(folder), _OPENED)
         self._folder = folder
-
-    def _drain(self) -> None:
-        opened = {self._hidden[name] for _, name, _ in self._events.read() if name in self._hidden}
-        for collected in self._listening:
-            collected.update(opened)
 
     def _mask_of(self, path: str, noted: TrackedFile | None, folder: Path) -> str:
         wanted = path, noted, os.path.isdir(path)

@@ -102,22 +102,20 @@ def base_mounts(
 def mount_plan(
     base: BaseMounts,
     *,
-    masked: Iterable[str] = (),
     masks: Mapping[str, str] = MappingProxyType({}),
     guarded: Iterable[str] = (),
     git_directory: str | None = None,
 ) -> MountPlan:
     """Return the mounts for one command.
 
-    `masked` are workspace paths that it sees empty, `masks` maps paths to what it sees instead, and `guarded`
-    are paths that it can only read. `git_directory` is the one behind the `.git` file, of which there is a
-    copy, too.
+    `masks` maps paths to what it sees instead (empty: a shared mask), and `guarded` paths are read-only.
+    `git_directory` is the one behind the `.git` file, of which there is a copy, too.
     """
     guards = tuple(guarded)
     writable = (*((git_directory,) if git_directory else ()), *_holders(guards, base.workspace))
     held = [Mount(kind="write", target=path, source=path) for path in writable]
     held += [Mount(kind="read", target=path, source=path) for path in guards]
-    covered = (*map(_mask, (*_doors(base), *masked)), *(_mask(*one) for one in masks.items()))
+    covered = (*map(_mask, _doors(base)), *(_mask(*one) for one in masks.items()))
     return MountPlan(base=base, mounts=(*base.mounts, *held, *covered))
 
 
