@@ -1,7 +1,4 @@
-"""Background commands (G11).
-
-They share one view of the folder and one loopback network. Their output is read in pieces.
-"""
+"""Background commands, which share one view of the folder and one loopback network (G11)."""
 
 import asyncio
 import os

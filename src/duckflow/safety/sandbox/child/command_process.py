@@ -1,7 +1,4 @@
-"""Handle for the process of a command: forked in advance, given its order, and ended with all it started.
-
-Standard library only.
-"""
+"""Handle for the process of a command, which is forked in advance. Standard library only."""
 
 import contextlib
 import json

@@ -1,7 +1,4 @@
-"""Git calls by Duckflow itself, and the user's git settings that commands get.
-
-The settings say who commits, but not how to log in.
-"""
+"""Git calls by Duckflow itself, and the git settings that commands get: who commits, but no logins."""
 
 import subprocess
 from collections.abc import Iterable, Mapping

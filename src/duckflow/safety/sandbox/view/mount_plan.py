@@ -1,4 +1,4 @@
-"""MountPlan of a command, as a list of mounts: an allow-list, not a list of names to hide (G7).
+"""Mounts of a command: an allow-list of what it sees, not a list of names to hide (G7).
 
 It contains the system's folders and the user's tool chains, read-only; the workspace; and a /tmp and a home
 for the session. Nothing else on the machine is visible.
