@@ -1,4 +1,4 @@
-"""All attacks, one after the other in one world, by whoever runs this: for an ordinary user, too.
+"""Runs all attacks one after the other in one world, as the current user.
 
 python -m fakes.attacking LEVEL 1
 """
@@ -18,7 +18,7 @@ CASES = tomllib.loads((FOLDER / "attacks.toml").read_text("utf-8"))
 
 
 def attacks_on(level: str) -> dict[str, str]:
-    """Those that are held at this level, by name, but those that take long."""
+    """Return the attacks that this level stops, by name, except slow ones."""
     small = (FOLDER / "small_attacks.txt").read_text("utf-8").splitlines()
     chosen = {line: line for line in small if not line.startswith("#")}
     chosen |= {name: case["command"] for name, case in CASES.items() if not case.get("large")}
@@ -31,7 +31,7 @@ def attacks_on(level: str) -> dict[str, str]:
 
 
 async def wrong_with(shell: Shell, around: World, command: str) -> str:
-    """What a command got that it should not get; empty if nothing."""
+    """Return what a command got although it should not, empty if nothing."""
     filled = around.fill(command.removeprefix("copy: "), shell._launcher._process.pid)
     result = await shell.run(filled, timeout_s=300)
     found = around.damage()
@@ -43,7 +43,7 @@ async def wrong_with(shell: Shell, around: World, command: str) -> str:
 
 
 async def attack_all(level: str, step: int = 1) -> dict[str, object]:
-    """Which sandbox was found, and what went wrong; with `step`, only every so many of them are tried."""
+    """Return the sandbox that was found and all failures. `step` tries only every n-th attack."""
     with world() as around:
         copies = None if level == "landlock" else around.copies
         settings = ShellSettings(sandbox=level, file_mb=5, memory_mb=150)

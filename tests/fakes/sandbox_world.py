@@ -19,7 +19,7 @@ PYTHON = os.path.realpath(sys.executable)
 
 
 class World:
-    """Lies outside /tmp: there a sandbox would hide everything anyway."""
+    """Folders outside /tmp, because a sandbox hides everything there anyway."""
 
     def __init__(self, base: Path, stack: ExitStack) -> None:
         self.mark = f"duckflow-{secrets.token_hex(6)}"
@@ -39,7 +39,7 @@ class World:
         self._unused = self._inside()
 
     def renew(self) -> None:
-        """Make the workspace again, if a command changed it: the next attack finds what the first one did."""
+        """Restore the workspace if a command changed it, so that every attack meets the same files."""
         if self._inside() == self._unused:
             return
         for entry in os.scandir(self.workspace):
@@ -48,7 +48,7 @@ class World:
         self._before, self._unused = self._look(), self._inside()
 
     def fill(self, command: str, launcher: int) -> str:
-        """An attack with the names of this world."""
+        """Return an attack with the names of this world."""
         return command.format(
             home=self.home, state=self.state, outside=self.outside, python=PYTHON, mark=self.mark,
             bystander=self.bystander.pid, launcher=launcher, test=os.getpid(), sleep=self.sleep,
@@ -57,7 +57,7 @@ class World:
         )  # fmt: skip
 
     def environment(self) -> dict[str, str]:
-        """What Duckflow itself would have."""
+        """Return an environment as Duckflow itself would have."""
         return {
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
@@ -66,7 +66,7 @@ class World:
         }
 
     def damage(self) -> list[str]:
-        """What is not as it was."""
+        """Return everything that was changed."""
         found = [] if self._look() == self._before else [f"files differ: {self._differences()}"]
         found += [f"{place}/{self.mark}" for place in _SHARED if Path(place, self.mark).exists()]
         found += [f"{name} was connected to" for name, one in self.listeners.items() if _heard(one)]
@@ -79,11 +79,11 @@ class World:
         return found
 
     def escaped(self) -> list[str]:
-        """What is not as it was outside the workspace."""
+        """Return the paths outside the workspace that were changed."""
         return [path for path in self._differences() if not path.startswith(f"{self.workspace}/")]
 
     def left_over(self) -> list[int]:
-        """Processes that sleep for the time only this world's commands sleep for."""
+        """Return processes of this world's commands, by the time that only they sleep."""
         return processes_with(str(self.sleep))
 
     def _make_files(self) -> None:
@@ -159,7 +159,7 @@ _SHARED = ("/dev/shm", "/tmp", "/var/tmp", "/", "/etc", "/usr", "/usr/bin", "/va
 
 @contextmanager
 def world() -> Iterator[World]:
-    """A world, gone at the end."""
+    """Make a world, and remove it at the end."""
     place = _place()
     base = Path(os.path.realpath(tempfile.mkdtemp(dir=place)))
     with ExitStack() as stack:
@@ -169,7 +169,7 @@ def world() -> Iterator[World]:
 
 
 def _place() -> Path:
-    """Where a world can be made: a home in /tmp will not do, for a sandbox has a /tmp of its own."""
+    """Return a folder for worlds, which can't be in /tmp, because a sandbox has a separate /tmp."""
     wished = Path(os.environ["DUCKFLOW_TEST_CACHE"])
     places = [wished, Path("/var/lib/duckflow-tests"), Path("/opt/duckflow-tests")]
     with suppress(KeyError):  # the account's own home, for an ordinary user whose HOME is in /tmp
@@ -188,7 +188,7 @@ def _remove_empty(place: Path) -> None:
 
 
 def processes_with(word: str) -> list[int]:
-    """Living processes that have this word in their command line."""
+    """Return living processes that have this word in their command line."""
     found, wanted = [], word.encode()
     for number in (entry.name for entry in os.scandir("/proc") if entry.name.isdigit()):
         try:

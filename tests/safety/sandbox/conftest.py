@@ -1,4 +1,4 @@
-"""Shells in each sandbox that works here; where one does not, the probe's own words say why."""
+"""Shells in each sandbox that works here. If one does not work, the probe's message says why."""
 
 import sys
 from pathlib import Path
@@ -12,17 +12,17 @@ from duckflow.safety.sandbox.view.levels import Level
 from source_tree import ROOT
 
 NOT_INSTALLED = ROOT / ".venv" / "duckflow-no-bubblewrap"
-"""Written by the set-up where it tried to install bubblewrap and could not: why."""
+"""Reason why the set-up could not install bubblewrap, written by the set-up."""
 
 
 @pytest.fixture
 def tmp_path(disk_path: Path) -> Path:
-    """On a disk: a sandbox has a /dev of its own."""
+    """Return a folder on a disk, because a sandbox has a separate /dev."""
     return disk_path
 
 
 async def require(shell: Shell, level: Level) -> None:
-    """Skip only for a reason that a probe gave; anything else fails (SAFETY 9)."""
+    """Skip the test only for a reason that a probe gave; otherwise fail (SAFETY 9)."""
     found = await shell.sandbox()
     if found.level == level:
         return
@@ -41,25 +41,25 @@ async def require(shell: Shell, level: Level) -> None:
 
 @pytest.fixture(params=["bubblewrap", "namespaces", "landlock"])
 def level(request) -> Level:
-    """Each sandbox in turn."""
+    """Return each sandbox in turn."""
     return request.param
 
 
 @pytest.fixture(params=["bubblewrap", "namespaces", "landlock", "none"])
 def any_level(request) -> Level:
-    """What holds with and without a sandbox."""
+    """Return each sandbox in turn, and none."""
     return request.param
 
 
 @pytest.fixture(params=["bubblewrap", "namespaces"])
 def copying(request) -> Level:
-    """Each sandbox in which commands work on a copy."""
+    """Return each sandbox in which commands work on a copy."""
     return request.param
 
 
 @pytest.fixture
 async def open_shell():
-    """Opens shells that are closed at the end."""
+    """Return a function that opens shells, which are closed at the end."""
     opened: list[Shell] = []
 
     async def make(workspace: Path, level: Level, **settings) -> Shell:

@@ -1,4 +1,4 @@
-"""G7: what a command may try, and that it gets nowhere (SAFETY 9, 10). The cases are in attacks.toml."""
+"""G7: attacks by commands get nowhere (SAFETY 9, 10). The cases are in attacks.toml."""
 
 import stat
 import tomllib
@@ -17,11 +17,11 @@ GAPS = [
     for level, reason in case.get("gap", {}).items()
 ]
 PARTS = 3
-"""So that they can be tried side by side."""
+"""Split the attacks, so that they can run side by side."""
 
 
 def held(level):
-    """The names of those that get nowhere at this level."""
+    """Return the names of attacks that get nowhere at this level."""
     kept = {name: case for name, case in CASES.items() if level not in case.get("gap", {})}
     return [name for name, case in kept.items() if not (level == "landlock" and case.get("on_a_copy"))]
 
@@ -65,7 +65,7 @@ async def attacked(level, open_shell):
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(PARTS))
 async def test_G7_an_attack_gets_nowhere(level, part, open_shell):
-    """Those of one part meet the same world, made again where they changed it; after a failure a new one."""
+    """Attacks of one part share a world, which is restored after changes and replaced after a failure."""
     failures, names = Failures(), held(level)[part::PARTS]
     while names:
         async with attacked(level, open_shell) as (around, shell):
@@ -96,7 +96,7 @@ SMALL = [
 
 @pytest.mark.long
 async def test_G7_small_attacks_get_nowhere_either(level, open_shell):
-    """One world for all of them, so that many cost little."""
+    """All small attacks share one world, so that many of them cost little."""
     assert len(SMALL) >= 100
     failures = Failures()
     with world() as around:

@@ -1,4 +1,4 @@
-"""G11: a command goes on in the background, in the same copy and with the same loopback as later commands."""
+"""G11: a background command shares its copy and its loopback network with later commands."""
 
 import asyncio
 import secrets

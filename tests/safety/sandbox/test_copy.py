@@ -1,4 +1,4 @@
-"""G9: a command works on a copy; what it did is read from there, and happens only when it is taken over."""
+"""G9: a command works on a copy. Its effects are read from there and change the folder only when applied."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ def files(folder, *paths):
 
 
 def tree(folder):
-    """Everything below a folder: kind and bits, content or target."""
+    """Return the kind, bits, and content or target of everything below a folder."""
     found = {}
     for path in sorted(folder.rglob("*")):
         mode = path.lstat().st_mode
@@ -349,7 +349,7 @@ async def test_G9_what_is_mounted_in_the_folder_can_be_read(folder, copying, ope
 
 
 async def test_G9_who_else_may_use_a_file_is_not_taken_over(folder, tmp_path, copying, open_shell):
-    """An access list is no permission bit, and nobody would be shown it."""
+    """An access list is no permission bit, so the user would not be shown it."""
     entries = ((1, 6, -1), (2, 7, 1001), (4, 4, -1), (16, 7, -1), (32, 4, -1))
     value = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
     name = "system.posix_acl_access"
@@ -367,7 +367,7 @@ async def test_G9_who_else_may_use_a_file_is_not_taken_over(folder, tmp_path, co
 
 
 def test_G9_copies_are_made_while_another_process_sweeps(folder, tmp_path):
-    """Two that start at the same time: what is being made is never taken for what a killed one left."""
+    """A copy that another process is making is never mistaken for one that a killed process left."""
     mine, other, ended = CopyFolders(tmp_path / "copies"), CopyFolders(tmp_path / "copies"), threading.Event()
 
     def sweep():

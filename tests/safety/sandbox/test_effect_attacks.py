@@ -1,4 +1,4 @@
-"""G9, G10: what a command leaves behind so that it runs later is asked about, or is never taken over."""
+"""G9, G10: files that a command leaves behind to run later are asked about, or never applied."""
 
 import subprocess
 from pathlib import Path

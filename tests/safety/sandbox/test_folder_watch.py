@@ -1,4 +1,4 @@
-"""G7: without a copy, what is guarded and what changed is known without another look at the folder."""
+"""G7: without a copy, guarded and changed files are known without another scan of the folder."""
 
 from duckflow.safety.sandbox.view.folder_watch import FolderWatch
 

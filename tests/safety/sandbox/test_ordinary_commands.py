@@ -17,7 +17,7 @@ COMMANDS = [
     line.replace("~", "\n")
     for line in Path(__file__).with_name("ordinary_commands.txt").read_text("utf-8").splitlines()
 ]
-"""One a line; a new line inside is written as ~."""
+"""One command a line; `~` stands for a line break."""
 
 FILES = {
     "README.md": "# Title\n",
@@ -50,7 +50,7 @@ def make_template(folder):
 
 
 class Project:
-    """The folder commands work in. `reset` makes it what the template is, without touching what still is."""
+    """Folder that commands work in. `reset` restores the template, without touching unchanged files."""
 
     def __init__(self, folder, template):
         self.folder, self._template, self._copied = folder, template, {}
@@ -75,7 +75,7 @@ class Project:
 
 
 def below(folder):
-    """Every path in a folder and what it is, without following a link."""
+    """Return every path in a folder with its status, without following links."""
     for entry in os.scandir(folder):
         yield entry.path, entry.stat(follow_symlinks=False)
         if entry.is_dir(follow_symlinks=False):
@@ -83,13 +83,13 @@ def below(folder):
 
 
 def marks(path):
-    """What differs as soon as anything was written at this path or below."""
+    """Return a value that differs after any write at this path or below."""
     found = [(path, os.lstat(path)), *below(path)] if path.is_dir() else [(path, os.lstat(path))]
     return {str(one): (seen.st_ino, seen.st_mode, seen.st_ctime_ns) for one, seen in found}
 
 
 def tree(folder):
-    """Everything but git's own files, whose content has the time in it: kind, bits, content."""
+    """Return kind, bits and content of everything except git's own files, which contain times."""
     found = {}
     for full, seen in below(folder):
         name = full.removeprefix(f"{folder}/")
@@ -130,7 +130,7 @@ def env(tmp_path):
 
 
 PARTS = 4
-"""So that they can run side by side."""
+"""Split the commands, so that they can run side by side."""
 
 
 @pytest.mark.long
@@ -138,7 +138,7 @@ PARTS = 4
 async def test_G9_ordinary_commands_do_what_they_do_in_a_plain_shell(
     project, tmp_path, env, open_shell, part
 ):
-    """Run each in a plain shell and in plain namespaces; bubblewrap has the same copies and runs a third."""
+    """Run each command in a plain shell and in plain namespaces, and a third of them in bubblewrap."""
     shells, missing = {}, []
     for level in ("bubblewrap", "namespaces"):
         try:
@@ -165,12 +165,12 @@ async def test_G9_ordinary_commands_do_what_they_do_in_a_plain_shell(
 
 
 def _code(result: CommandResult) -> int | None:
-    """The exit code as the shell itself gave it."""
+    """Return the exit code that the shell itself reported."""
     return 0 if result.ran_through else result.exit_code
 
 
 async def differ(project, shell, command, plain, expected):
-    """In what the command does something else on a copy than it did in a plain shell."""
+    """Return the differences between a command on a copy and in a plain shell."""
     wrong = []
     result = await shell.run(command, timeout_s=60)
     found = tree(project.folder)

@@ -1,4 +1,4 @@
-"""G7: the same for an ordinary user, whom the kernel permits less. For where the tests run as root."""
+"""G7: the same for an ordinary user, whom the kernel permits less, if the tests run as root."""
 
 import json
 import os
@@ -57,7 +57,7 @@ COMMANDS = [
 
 @pytest.fixture
 def users_folder():
-    """A folder that belongs to nobody, where everybody can get at it."""
+    """Return a folder that all users can reach, of the user `nobody`."""
     folder = Path(tempfile.mkdtemp(dir="/var/tmp"))
     for name in ("work/sub", "work/.git", "state", ".ssh"):
         (folder / name).mkdir(parents=True)
@@ -82,7 +82,7 @@ def as_nobody(command, **more):
 
 @cache
 def python_for_nobody():
-    """This Python, or its like in a place that is open to all."""
+    """Return this Python, or a similar one in a place that is open to all users."""
     name = f"python3.{sys.version_info.minor}"
     for candidate in (sys.executable, f"/usr/bin/{name}", f"/usr/local/bin/{name}"):
         with suppress(OSError):
@@ -151,7 +151,7 @@ def test_G9_an_ordinary_user_works_on_a_copy(copying, users_folder):
 
 
 EVERY = {"bubblewrap": 3}
-"""Of its attacks only every third is tried here, to save time; `python -m fakes.attacking` tries all."""
+"""Tries only every third attack, to save time; `python -m fakes.attacking` tries all."""
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""G7, SAFETY 15: what a command writes is bounded, readable and shown as it comes."""
+"""G7, SAFETY 15: output of commands is bounded, readable and shown as it arrives."""
 
 import time
 from itertools import count
@@ -131,7 +131,7 @@ async def test_G7_output_is_shown_while_the_command_runs(folder, any_level, open
 
 
 def _go(folder, pieces):
-    """The command goes on only when its first output was seen."""
+    """The command waits until its first output was seen."""
 
     def emit(piece):
         pieces.append(piece.text)
@@ -148,7 +148,7 @@ def test_L9_output_cut_at_any_byte_shows_no_lost_character():
 
 
 def test_L9_a_stream_cut_inside_a_character_at_any_byte_loses_none():
-    """At every byte, in two and in single ones, as it is shown and as it is kept."""
+    """Output split at every byte, or into single bytes, is shown and kept the same."""
     said = "é日本🦆ｶﾞ\x1b[31m終\x1b[0m り\n"
     data, shown = said.encode(), "é日本🦆ｶﾞ終 り\n"
     cuts = [(data[:at], data[at:]) for at in range(len(data) + 1)]

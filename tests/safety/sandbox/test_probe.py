@@ -1,4 +1,4 @@
-"""SAFETY 9: which sandbox is in force, found by running it, and never said to be better than it is."""
+"""SAFETY 9: the sandbox is found by running it, and never reported as better than it is."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ from duckflow.safety.sandbox.view.levels import Sandbox
 
 @pytest.fixture
 async def find(folder):
-    """The sandbox a fresh probe finds under a setting."""
+    """Return the sandbox that a new probe finds with a setting."""
     shells = []
 
     async def found(choice="auto"):
@@ -126,7 +126,7 @@ async def test_it_can_be_switched_off(find):
 
 
 async def test_G7_the_user_can_declare_the_machine_to_be_the_sandbox(folder, open_shell):
-    """Nothing is tried, and a command works in the folder itself, without keys."""
+    """No sandbox is tried, and a command works in the folder itself, without keys."""
     shell = await open_shell(folder, "external", env={"PATH": "/usr/bin:/bin", "MY_TOKEN": "x"})
     result = await shell.run("echo mine > made; echo ${MY_TOKEN:-no key}")
     assert (result.exit_code, result.output, result.effects) == (0, "no key\n", None)

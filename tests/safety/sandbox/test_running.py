@@ -1,4 +1,4 @@
-"""G7, C4, SAFETY 10: how a command runs and ends: limits, cancelling, what is left and what is told."""
+"""G7, C4, SAFETY 10: commands run and end as they should: limits, cancelling, remains and reports."""
 
 import asyncio
 import os
@@ -18,12 +18,12 @@ from fakes.rows import Failures
 from fakes.sandbox_world import PYTHON, processes_with, world
 
 LONG = str(1_000_000_000 + secrets.randbelow(1_000_000_000))
-"""Seconds that only the commands of this run sleep for."""
+"""Return a number of seconds that only commands of this run sleep."""
 ESCAPING = f"(setsid sh -c 'setsid sleep {LONG} & sleep {LONG}' &); setsid sleep {LONG} & disown; "
 
 
 async def until(met, seconds=120.0):
-    """Come back as soon as it is so; only a hang ends otherwise."""
+    """Wait until the condition holds; a hang ends in the test's timeout."""
     end = time.monotonic() + seconds
     while not met():
         assert time.monotonic() < end, "it never came to that"
@@ -335,7 +335,7 @@ async def test_what_can_not_be_a_command_is_refused(folder, any_level, open_shel
 
 
 async def test_G7_a_sandbox_that_does_not_stand_fails_the_command_and_nothing_runs(folder, level, open_shell):
-    """SAFETY 9: never a downgrade, not even for one command."""
+    """SAFETY 9: no command ever gets a weaker sandbox."""
     shell = await open_shell(folder, level)
     await shell.run("true")
     temporary = await shell._launcher.temporary()

@@ -1,7 +1,4 @@
-"""G7.
-
-What commands do not see: secrets in the workspace, the home folder, and all that is not allowed for.
-"""
+"""G7: commands do not see secrets in the workspace, the home folder, or anything not on the allow-list."""
 
 import os
 import subprocess
@@ -146,7 +143,7 @@ NOTHING_OF_IT = (
 async def test_G7_git_takes_a_masked_secret_that_it_tracks_as_unchanged(
     folder, tmp_path, copying, open_shell
 ):
-    """The user has changed it, so it is hidden: neither is the mask recorded nor the secret lost."""
+    """A file that the user has changed is hidden: git records no mask, and the secret is not lost."""
     files(folder, {".env": "A=SECRET\n", "sub/.env": "B=SECRET\n", "other": "x\n"})
     for path in (".env", "sub/.env"):
         os.utime(folder / path, (1_700_000_000, 1_700_000_000))
@@ -169,13 +166,13 @@ async def test_G7_git_takes_a_masked_secret_that_it_tracks_as_unchanged(
         [*git, "show", "side:.env", "side:sub/.env"], cwd=folder, capture_output=True, text=True
     )
     assert shown.stdout == "A=SECRET\nB=SECRET\n"
-    # What a command put there instead is not followed.
+    # A link that a command put there is not followed.
     (tmp_path / "mine").write_text("mine")
     await shell.run(f"rm ~/.gitignore-secrets; ln -s {tmp_path}/mine ~/.gitignore-secrets")
     files(folder, {"new/.env": "x"})
     assert "new" not in (await shell.run("git status --short -uall")).output
     assert (tmp_path / "mine").read_text() == "mine"
-    # Where git reads it all the same, that asks.
+    # If git reads it all the same, the user is asked.
     result = await shell.run("git update-index --really-refresh; touch -d @1 x; git hash-object -w sub/.env")
     (made,) = [one for one in result.effects.effects if "objects/" in one.path and one.type == "file"]
     copy = await shell.copy(result.copy_id)
@@ -183,14 +180,14 @@ async def test_G7_git_takes_a_masked_secret_that_it_tracks_as_unchanged(
 
 
 def repository(folder, *words):
-    """Make a repository of a folder, or tell its git something."""
+    """Make a folder a repository, or run these git commands in it."""
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always"]
     for one in words or (("init", "-q"), ("add", "-A"), ("commit", "-qm", "first")):
         subprocess.run([*git, *one], cwd=folder, check=True, env={"PATH": "/usr/bin:/bin", "HOME": "/"})
 
 
 def test_G7_what_git_tracks_is_left_as_it_is(folder, tmp_path, index):
-    """Each repository is asked for what is its own; what it has another version of is hidden."""
+    """Each repository is asked for its own files; a file that differs from its version is hidden."""
     files(tmp_path / "library", {"own.key": KEY, "changed.key": KEY})
     repository(tmp_path / "library")
     files(folder, {"tests/cert.pem": KEY, "tests/crlf.pem": KEY.replace("\n", "\r\n"), ".env": "A=b"})
@@ -227,7 +224,7 @@ TRACKED_BY_FORCE = (
 
 
 async def test_G7_a_command_can_not_make_git_track_a_secret_to_see_it(folder, tmp_path, copying, open_shell):
-    """What it says to git is taken over; what the next command sees depends on the content."""
+    """The change to git's index is applied, but visibility depends on the content."""
     files(folder, {".env": "A=SECRET", "sub/.env": "A=SECRET", "other": "x"})
     repository(folder, ("init", "-q"), ("add", "other"), ("commit", "-qm", "first"))
     (tmp_path / ".gitconfig").write_text("[user]\nname = a\nemail = a@b\n")

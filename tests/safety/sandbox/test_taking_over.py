@@ -1,4 +1,4 @@
-"""G9, SAFETY 12: kill -9 while effects are taken over; bench/taking_over.py tries hundreds of points."""
+"""G9, SAFETY 12: kill -9 while effects are applied; bench/taking_over.py tries hundreds of points."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""G7: what commands are kept from: hidden, guarded and unlisted paths, and the look at a workspace."""
+"""G7: commands can't reach hidden, guarded or unlisted paths; and scans of a workspace."""
 
 import os
 from contextlib import closing
@@ -79,7 +79,7 @@ def test_G7_landlocks_rules_are_made_again_when_they_would_be_others(tmp_path, m
         names = [str(work / name) for name in (".git", *guarded)]
         return visibility_of(work, tmp_path / "temporary", home, (), names)
 
-    # Of the machine's own folders nobody knows what happens in them meanwhile.
+    # Other programs may change the machine's own folders meanwhile.
     monkeypatch.setattr(visibility, "_readable", lambda *_: iter(()))
     rules = visibility.LandlockRules()
     os.utime(tmp_path / "work", ns=(1, 1))  # long ago, so that another change is sure to be seen
