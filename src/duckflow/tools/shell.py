@@ -91,7 +91,7 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool[Any], ...]:
 
     async def apply(args: TakeOver, access: Access) -> ToolResult:
         effects = await shell.effects(args.copy_id)
-        return await apply_effects(shell, args, effects, access, conflicts=effects.conflicts)
+        return await apply_waiting(shell, args, effects, access, conflicts=effects.conflicts)
 
     return (
         Tool(
@@ -113,7 +113,7 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool[Any], ...]:
     )
 
 
-async def apply_effects(
+async def apply_waiting(
     shell: Shell, waiting: TakeOver, effects: Effects, access: Access, *, conflicts: Iterable[str] = ()
 ) -> ToolResult:
     """Apply a command's effects, recorded first like any change. The user approved `conflicts`."""

@@ -27,7 +27,7 @@ from duckflow.safety.sandbox.shell import Shell
 from duckflow.tools.catalogue import CommandEnd, Proposal, TakeOver, ToolResult
 from duckflow.tools.editing.differences import difference_of
 from duckflow.tools.effects_text import effects_line
-from duckflow.tools.shell import TAKE_OVER, apply_effects
+from duckflow.tools.shell import TAKE_OVER, apply_waiting
 
 
 class _Judgement(NamedTuple):
@@ -75,7 +75,7 @@ class CommandEffects:
         if by_user and verdict == "ask" and not effects.conflicts:
             verdict = "allow"
         if verdict == "allow" or effects.nothing:
-            applied = await apply_effects(self._shell, waiting, effects, access)
+            applied = await apply_waiting(self._shell, waiting, effects, access)
             again = (_take_over(applied.waiting, call.action.reasoning),) if applied.waiting else ()
             return _joined(result, replace(applied, then=again))
         if verdict == "ask" and effects.only_caches:
