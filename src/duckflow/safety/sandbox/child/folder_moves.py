@@ -23,6 +23,7 @@ from duckflow.safety.syscalls import IN_ROOT, NO_MAGICLINKS, c_call, fork_child,
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOOK = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _NO_REPLACE = 1
+_OVERLAY = (0x794C7630).to_bytes(8, "little")
 _IN_THE_WAY = (errno.EXDEV, errno.ENOTEMPTY, errno.EEXIST)
 
 
@@ -50,14 +51,12 @@ class FolderMoves:
         try:
             names = rename_call(call.number, call.words)
             source = self._find(call, names[0], names[1])
-            if source is None or names[4] & ~_NO_REPLACE or not self._is_folder(source):
+            if source is not None and not names[4] & ~_NO_REPLACE and self._is_folder(source):
+                target = self._find(call, names[2], names[3])
+            if source is None or target is None:
                 call.answer()
-                return
-            target = self._find(call, names[2], names[3])
-            if target is None:
-                call.answer()
-                return
-            _hand_over(call, source, target, names[4])
+            else:
+                _hand_over(call, source, target, names[4])
         except (OSError, ValueError):
             call.answer()
         finally:
@@ -86,9 +85,6 @@ class FolderMoves:
             os.close(folder)
             return None
         return _Place(folder, name, f"{real}/{name}")
-
-
-_OVERLAY = (0x794C7630).to_bytes(8, "little")
 
 
 def _hand_over(call: HeldCall, source: _Place, target: _Place, flags: int) -> None:
