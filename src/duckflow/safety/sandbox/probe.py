@@ -76,9 +76,9 @@ async def _find(choice: SandboxChoice, launcher: Launcher) -> Sandbox:
     if choice == "landlock":
         return await _landlock(launcher) or Sandbox(level="none", reason="sandbox.landlock_alone")
     if choice != "bubblewrap":  # tried first, because it starts no other program for each command
-        said = await _try(_NAMESPACES, launcher)
-        if not said or choice == "namespaces":
-            return _failed("sandbox.namespaces_fail", said) if said else _NAMESPACES
+        own = await _namespaces(launcher)
+        if own.level == "namespaces" or choice == "namespaces":
+            return own
     found = await _bubblewrap(launcher)
     if found.level == "bubblewrap":
         return found
@@ -87,6 +87,11 @@ async def _find(choice: SandboxChoice, launcher: Launcher) -> Sandbox:
     if await _landlock(launcher) is None:
         return replace(found, reason=_NEITHER[found.reason])
     return replace(found, level="landlock")
+
+
+async def _namespaces(launcher: Launcher) -> Sandbox:
+    said = await _try(_NAMESPACES, launcher)
+    return _failed("sandbox.namespaces_fail", said) if said else _NAMESPACES
 
 
 async def _bubblewrap(launcher: Launcher) -> Sandbox:
