@@ -1,23 +1,35 @@
 """Loading settings: defaults < user's file < project's file < environment < flags (M5)."""
 
 import os
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
 from pydantic import Field
 
-from duckflow.config.environment import from_environment
-from duckflow.config.keys import leaves
-from duckflow.config.layers import Kind, SettingsLayer, check, flatten, from_tables, shown, validate
+from duckflow.config.keys import SHORT_VARIABLES, leaves, nearest, variable_for
+from duckflow.config.layers import (
+    Kind,
+    SettingsLayer,
+    check,
+    find_fault,
+    flatten,
+    from_tables,
+    shown,
+    validate,
+)
 from duckflow.config.places import config_dir
 from duckflow.config.project import tighten
 from duckflow.config.settings import Settings
 from duckflow.config.startup_language import USER_FILE
 from duckflow.config.toml_file import parse, read_text
 from duckflow.config.trust import PROJECT_FILE, acting_files, trust_state
+from duckflow.domain.errors import UsageError
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.lines import TextLine, line
+
+_PREFIX = "DUCKFLOW_"
 
 
 class SettingSource(Frozen):
@@ -74,7 +86,7 @@ def load(
     elif names := acting_files(workspace):
         notices.append(line("config.project_not_trusted", path=str(workspace / names[0])))
         project = None
-    layers.append(from_environment(os.environ if environ is None else environ))
+    layers.append(_from_environment(os.environ if environ is None else environ))
     layers.append(_from_flags(flags or {}))
     files: Mapping[str, str] = project.files if project is not None else {}
     return LoadedSettings(
@@ -108,6 +120,54 @@ def _from_text(kind: Kind, path: Path, text: str | None) -> SettingsLayer:
     if text is None:
         return SettingsLayer(kind, {}, {})
     return from_tables(kind, parse(text, path), str(path), text)
+
+
+def _from_environment(environ: Mapping[str, str]) -> SettingsLayer:
+    """Return the layer from environment variables. An empty variable counts as not set."""
+    values: dict[str, object] = {}
+    origins: dict[str, str] = {}
+    for variable, key in _settings_in(environ):
+        if key not in leaves():
+            raise _unknown(variable, key)
+        values[key] = _value(key, environ[variable])
+        origins[key] = variable
+    layer = SettingsLayer("environment", values, origins)
+    check(layer)
+    return layer
+
+
+def _settings_in(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield variables and their keys, short names first, so that the long name wins if both are set.
+
+    Other names without a double underscore, such as DUCKFLOW_STATE_DIR, are not settings.
+    """
+    for variable, key in SHORT_VARIABLES.items():
+        if environ.get(variable):
+            yield variable, key
+    for variable in sorted(environ):
+        if variable.startswith(_PREFIX) and "__" in variable and environ[variable]:
+            yield variable, variable.removeprefix(_PREFIX).replace("__", ".").lower()
+
+
+def _value(key: str, raw: str) -> object:
+    """Parse the text as TOML if the setting accepts that, otherwise keep it: 20 is a number, qwen a name."""
+    try:
+        parsed = tomllib.loads(f"value = {raw}")
+    except (ValueError, RecursionError):
+        return raw
+    if list(parsed) != ["value"]:
+        return raw
+    value = parsed["value"]
+    if find_fault(key, value) and not find_fault(key, raw):
+        return raw
+    return value
+
+
+def _unknown(variable: str, key: str) -> UsageError:
+    guess = nearest(key)
+    if guess is not None and guess in leaves():
+        return UsageError("config.unknown_variable_near", variable=variable, nearest=variable_for(guess))
+    return UsageError("config.unknown_variable", variable=variable)
 
 
 def _from_flags(flags: Mapping[str, object]) -> SettingsLayer:
