@@ -108,7 +108,7 @@ CASES = (
         "3",
         {
             "en": ("→ Review the results", "📦 Results so far:", "In order now."),
-            "ja": ("→ 今あるものを整理", "📦 ", "In order now."),
+            "ja": ("→ ここまでの結果を整理", "📦 ", "In order now."),
         },
         # With the usual numbers only several things at once lead there.
         {"DUCKFLOW_DUCK_PACEMAKER__THRESHOLDS__FOCUS": "0.55"},
