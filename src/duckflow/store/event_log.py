@@ -31,10 +31,6 @@ request."""
 _COUNTED = ("request_finished", "request_rated", "memory_kept")
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 class SqliteEventLog:
     """Implements the EventLog port.
 
@@ -42,7 +38,7 @@ class SqliteEventLog:
     process has appended since, nothing is written.
     """
 
-    def __init__(self, path: Path, clock: Callable[[], datetime] = _now) -> None:
+    def __init__(self, path: Path, clock: Callable[[], datetime] = datetime.now) -> None:
         self.database = Database(path)
         self._audit = Audit(path)
         self._clock = clock
@@ -77,20 +73,16 @@ class SqliteEventLog:
         self, session_id: str, recorded: Sequence[StoredEvent], bodies: Sequence[str], *, counted: bool = True
     ) -> None:
         times = [one.at.isoformat() for one in recorded]
-        rows = [
-            (session_id, one.seq, at, one.event.type, body)
-            for one, at, body in zip(recorded, times, bodies, strict=True)
-        ]
-        through = any(one.event.type not in _NOTES for one in recorded)
-        with self.database.write(through=through) as connection:
-            (stored,) = connection.execute(_LAST, (session_id,)).fetchone()
-            if stored != recorded[0].seq - 1:
+        events = [one.event for one in recorded]
+        with self.database.write(through=any(one.type not in _NOTES for one in events)) as connection:
+            (last,) = connection.execute(_LAST, (session_id,)).fetchone()
+            if last != recorded[0].seq - 1:
                 raise UserError("store.session_busy", session=session_id)
-            events = [one.event for one in recorded]
-            told = events if counted else [one for one in events if one.type not in _COUNTED]
-            note(connection, session_id, times, told)
-            keep_memories(connection, times[-1], told)
-            connection.executemany(_INSERT, rows)
+            noted = [one for one in events if counted or one.type not in _COUNTED]
+            note(connection, session_id, times, noted)
+            keep_memories(connection, times[-1], noted)
+            for one, at, body in zip(recorded, times, bodies, strict=True):
+                connection.execute(_INSERT, (session_id, one.seq, at, one.event.type, body))
             head = self._audit.append(connection, event_fields(connection, session_id, recorded, bodies))
         self._audit.settle(head)
 
@@ -105,7 +97,7 @@ class SqliteEventLog:
         """Return the events after `seq`, for processes that follow a session without writing to it."""
         with self.database.read() as connection:
             rows = connection.execute(_SELECT, (session_id, seq)).fetchall()
-        return [_recorded(session_id, *row) for row in rows]
+        return [_stored_event(session_id, *row) for row in rows]
 
     def close(self) -> None:
         """Close the file."""
@@ -113,7 +105,7 @@ class SqliteEventLog:
         self._audit.close()
 
 
-def _recorded(session_id: str, seq: int, at: str, kind: str, body: str) -> StoredEvent:
+def _stored_event(session_id: str, seq: int, at: str, kind: str, body: str) -> StoredEvent:
     try:
         return StoredEvent(seq=seq, at=datetime.fromisoformat(at), event=decode(body))
     except ValueError as exc:

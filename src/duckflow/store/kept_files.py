@@ -27,6 +27,7 @@ WHERE NOT (session_id = ? AND action_id = ?) ORDER BY id LIMIT 1"""
 _DROP = """DELETE FROM changes
 WHERE session_id = ? AND request_id = ? AND NOT (session_id = ? AND action_id = ?)"""
 _INSERT = "INSERT INTO changes (session_id, request_id, action_id, before, body) VALUES (?, ?, ?, ?, ?)"
+_FORGET = "DELETE FROM {table} WHERE session_id = ?"
 _SWEEP = """DELETE FROM contents WHERE digest NOT IN (SELECT before FROM changes WHERE before IS NOT NULL)
 AND digest NOT IN (SELECT digest FROM snapshots)"""
 
@@ -78,7 +79,7 @@ _TABLES = (
 )
 
 
-def _start_anew(path: Path) -> ErrorReported:
+def _replace(path: Path) -> ErrorReported:
     return ErrorReported(key="undo.lost", values={"path": str(set_aside(path))})
 
 
@@ -94,6 +95,10 @@ class KeptFiles:
         self._lock = threading.Lock()
         self._database: Database | None = None
         self._told = False
+
+    @property
+    def _unused(self) -> bool:
+        return self._database is None and not self._path.exists()
 
     @property
     def doubtful(self) -> bool:
@@ -131,7 +136,7 @@ class KeptFiles:
 
     def changes(self, session_id: str, action_id: str) -> tuple[FileChange, ...]:
         """Return the recorded changes of an action, oldest first; after a crash, not all may be made."""
-        if self._database is None and not self._path.exists():
+        if self._unused:
             return ()
         query = "SELECT body FROM changes WHERE session_id = ? AND action_id = ? ORDER BY id"
         with self._opened().read() as connection:
@@ -160,30 +165,29 @@ class KeptFiles:
     ) -> int:
         """Replace the session's snapshot and return the bytes added. `read` gives the content of a path."""
         had = self.snapshot(session_id)
-        new = {path: seen for path, seen in files.items() if had.get(path) != seen}
         gone = [(session_id, path) for path in had if path not in files]
         with self._opened().read() as connection:
             kept = {digest for (digest,) in connection.execute("SELECT digest FROM contents")}
         packed: dict[str, bytes] = {}
-        for path, (digest, _) in new.items():
+        rows: list[tuple[str, str, str, int]] = []
+        for path, (digest, mode) in files.items():
+            if had.get(path) == (digest, mode):
+                continue
             data = read(path) if digest not in kept and digest not in packed else None
             if data is not None and hashlib.sha256(data).hexdigest() == digest:
                 packed[digest] = zlib.compress(data, _LEVEL)
-        rows = [
-            (session_id, path, digest, mode)
-            for path, (digest, mode) in new.items()
-            if digest in packed or digest in kept
-        ]
+            if digest in packed or digest in kept:
+                rows.append((session_id, path, digest, mode))
         with self._opened().write() as connection:
             _put(connection, packed.items())
             connection.executemany("DELETE FROM snapshots WHERE session_id = ? AND path = ?", gone)
             connection.executemany("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", rows)
-        return sum(len(data) for data in packed.values())
+        return sum(map(len, packed.values()))
 
     def drop_snapshot(self, session_id: str) -> None:
         """Drop the snapshot, once no command of the session runs any more."""
         with self._opened().write() as connection:
-            connection.execute("DELETE FROM snapshots WHERE session_id = ?", (session_id,))
+            connection.execute(_FORGET.format(table="snapshots"), (session_id,))
             connection.execute(_SWEEP)
 
     @property
@@ -206,7 +210,7 @@ class KeptFiles:
 
     def output(self, session_id: str, evidence_id: str) -> str | None:
         """Return a stored result by evidence id; None if it was shown in full or has been dropped."""
-        if self._database is None and not self._path.exists():
+        if self._unused:
             return None
         with self._opened().read() as connection:
             row = connection.execute(
@@ -216,12 +220,11 @@ class KeptFiles:
 
     def forget(self, session_id: str) -> None:
         """Delete everything stored for a session, and overwrite it."""
-        if self._database is None and not self._path.exists():
+        if self._unused:
             return
         with self._opened().write() as connection:
-            connection.execute("DELETE FROM changes WHERE session_id = ?", (session_id,))
-            connection.execute("DELETE FROM snapshots WHERE session_id = ?", (session_id,))
-            connection.execute("DELETE FROM outputs WHERE session_id = ?", (session_id,))
+            for table in ("changes", "snapshots", "outputs"):
+                connection.execute(_FORGET.format(table=table), (session_id,))
             connection.execute(_SWEEP)
         self._opened().fold_log()
 
@@ -234,7 +237,7 @@ class KeptFiles:
     def _opened(self) -> Database:
         with self._lock:
             if self._database is None:
-                self._database = Database(self._path, steps=(_TABLES, _OUTPUTS), rescue=_start_anew)
+                self._database = Database(self._path, steps=(_TABLES, _OUTPUTS), rescue=_replace)
             return self._database
 
 

@@ -48,24 +48,18 @@ _ENDING = lazy_regex(r"(?<=\w{3})(ing|ed|es|e|(?<!s)s)$")
 def keep_memories(connection: sqlite3.Connection, at: str, events: Iterable[Event]) -> None:
     """Store the notes in these events; a known note is only marked as recent."""
     for event in events:
-        if not isinstance(event, MemoryKept) or not (text := memory_line(event.text)):
-            continue
-        folded = _folded(text)
-        known = connection.execute(_KNOWN, (folded, event.workspace)).fetchone()
-        if known:
-            connection.execute(_TOUCH, (at, known[0]))
-        else:
-            connection.execute(_INSERT, (event.kind, text, folded, event.workspace, at, at))
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
+        if isinstance(event, MemoryKept) and (text := memory_line(event.text)):
+            folded = _folded(text)
+            if known := connection.execute(_KNOWN, (folded, event.workspace)).fetchone():
+                connection.execute(_TOUCH, (at, known[0]))
+            else:
+                connection.execute(_INSERT, (event.kind, text, folded, event.workspace, at, at))
 
 
 class Memories:
     """The notes of a database."""
 
-    def __init__(self, database: Database, clock: Callable[[], datetime] = _now) -> None:
+    def __init__(self, database: Database, clock: Callable[[], datetime] = datetime.now) -> None:
         self._database = database
         self._clock = clock
 

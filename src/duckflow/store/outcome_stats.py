@@ -14,13 +14,9 @@ FROM outcomes GROUP BY 2 ORDER BY 3 DESC, 2
 """
 
 _NAMES = {"all": "''", "profile": "coalesce(profile, '')", "model": "model"}
-
-
 _LOOPS = """
-SELECT loops FROM outcomes WHERE outcome = 'done' AND profile IS ? AND loops > 0 ORDER BY rowid DESC LIMIT ?
+SELECT loops FROM outcomes WHERE outcome = 'done' AND profile IS ? AND loops > 0 ORDER BY rowid DESC LIMIT 50
 """
-RECENT = 50
-"""Number of earlier requests to learn from."""
 
 
 class Outcomes:
@@ -42,4 +38,4 @@ class Outcomes:
     def loops_used(self, profile: str | None) -> tuple[int, ...]:
         """Return the loops of the latest completed requests of this kind, newest first (I11)."""
         with self._database.read() as connection:
-            return tuple(loops for (loops,) in connection.execute(_LOOPS, (profile, RECENT)))
+            return tuple(loops for (loops,) in connection.execute(_LOOPS, (profile,)))

@@ -36,10 +36,8 @@ class SessionSummary(Frozen):
 
     @property
     def is_run(self) -> bool:
-        """True for a session in a copy made for a fleet run.
-
-        Only the fleet may continue it; otherwise a command approved in two places would run twice.
-        """
+        """True for a session in a copy made for a fleet run, which only the fleet may continue."""
+        # Otherwise a command approved in two places would run twice.
         return Path(self.workspace).parent.name == self.id
 
 
@@ -74,10 +72,8 @@ class Sessions:
         return _summary(row) if row else None
 
     def last_events(self) -> Mapping[str, str]:
-        """Return the type of each session's last event, by session id, without answers to side questions.
-
-        Side questions run beside the work, so their events can follow one that waits for the user.
-        """
+        """Return the type of each session's last event, by session id, without answers to side questions."""
+        # Side questions run beside the work, so their events can follow one that waits for the user.
         with self._database.read() as connection:
             return dict(connection.execute(_LAST_EVENTS).fetchall())
 

@@ -30,7 +30,7 @@ _ENDED = "UPDATE sessions SET outcome = ? WHERE id = ?"
 _FINISHED = """
 INSERT INTO outcomes (session_id, request_id, model, profile, outcome, pauses, loops, attempts, satisfaction)
 VALUES (
-    :session, :request, (SELECT model FROM sessions WHERE id = :session),
+    :session_id, :request_id, (SELECT model FROM sessions WHERE id = :session_id),
     :profile, :outcome, :pauses, :loops, :attempts, :satisfaction
 )
 ON CONFLICT (session_id, request_id) DO UPDATE SET
@@ -60,21 +60,10 @@ def note(
                 connection.execute(_TITLED, (event.title, session_id))
             case RequestFinished():
                 connection.execute(_ENDED, (event.outcome, session_id))
-                connection.execute(_FINISHED, _finished(session_id, event))
+                paused = event.outcome in PAUSES
+                row = {**event.model_dump(), "session_id": session_id, "pauses": paused}
+                connection.execute(_FINISHED, row)
             case RequestRated():
                 connection.execute(_RATED, (event.rating, session_id, event.request_id))
             case _:
                 pass
-
-
-def _finished(session_id: str, event: RequestFinished) -> dict[str, object]:
-    return {
-        "session": session_id,
-        "request": event.request_id,
-        "profile": event.profile,
-        "outcome": event.outcome,
-        "pauses": event.outcome in PAUSES,
-        "loops": event.loops,
-        "attempts": event.attempts,
-        "satisfaction": event.satisfaction,
-    }
