@@ -10,7 +10,6 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.files.changes import FileChange, net_changes
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.confined_open import open_resolved, open_walking
-from duckflow.safety.files.ledger import find, made_of
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import ChangeOwner, KeptFiles
 
@@ -69,7 +68,7 @@ def test_every_change_is_told_with_what_it_does_away_with(
     access = Access(workspace, kept, MARK)
     OPERATIONS[operation](access)
     made = access.changes
-    assert made == kept.changes("s", "a1") == made_of(workspace, made)
+    assert made == kept.changes("s", "a1") == workspace.paths.made_of(made)
     gone = next(change for change in made if change.path == "a")
     assert kept.content(gone.before) == b"old"
     if operation == "move":
@@ -114,13 +113,13 @@ def test_a_look_says_done_not_done_or_unknown(folder: Path):
     (folder / "a").write_text("old")
     before = workspace.digest("a")
     change = FileChange(path="a", before=before, after=None)
-    assert find(workspace, change) == "not_done"
+    assert workspace.paths.finding(change) == "not_done"
     (folder / "a").write_text("other")
-    assert find(workspace, change) == "unknown"
+    assert workspace.paths.finding(change) == "unknown"
     (folder / "a").unlink()
-    assert find(workspace, change) == "done"
+    assert workspace.paths.finding(change) == "done"
     (folder / "a").mkdir()
-    assert find(workspace, change) == "unknown"
+    assert workspace.paths.finding(change) == "unknown"
     workspace.close()
 
 

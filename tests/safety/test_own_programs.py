@@ -12,8 +12,7 @@ import duckflow
 from duckflow.config.places import cache_dir, state_dir
 from duckflow.domain.errors import UsageError, UserError
 from duckflow.domain.files.programs import find_program, program_environment
-from duckflow.safety.files.boundary import refuse_wide_folder
-from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.files.workspace import Workspace, refuse_wide_folder
 from duckflow.safety.sandbox.view.git_settings import ignored_paths
 from duckflow.tools.searching.ripgrep import find_ripgrep
 from duckflow.ui.input.editor import find_editor

@@ -23,8 +23,7 @@ from duckflow.loops.hooks.process import HookShell
 from duckflow.loops.session import Session
 from duckflow.loops.steps import Steps
 from duckflow.loops.undo.snapshots import SnapshotLimits, Snapshots
-from duckflow.safety.files.boundary import refuse_wide_folder
-from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.files.workspace import Workspace, refuse_wide_folder
 from duckflow.safety.redaction.redactor import Redactor
 from duckflow.safety.redaction.values import known_secrets
 from duckflow.safety.sandbox.shell import Shell

@@ -11,7 +11,6 @@ from duckflow.domain.text import head_and_tail, in_pieces
 from duckflow.loops.acting.evidence import already_shown, changed_files
 from duckflow.loops.session import Session
 from duckflow.safety.files.access import Access, Permit, PlannedWrite
-from duckflow.safety.files.ledger import made_of
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import ChangeOwner, KeptFiles
 from duckflow.tools.catalogue import Catalogue, ToolResult
@@ -69,7 +68,7 @@ class ActionLog:
         """Record the end of an action. After a failure, its changes are compared with the files."""
         state = self._session.state
         running = state.running if task_id is None else state.task_running
-        done = changes if outcome == "ok" else made_of(self._workspace, changes)
+        done = changes if outcome == "ok" else self._workspace.paths.made_of(changes)
         seen = () if result.exact else (change.path for change in done if not change.ignored)
         changed = tuple(dict.fromkeys((*result.changed, *seen)))
         dropped = () if outcome == "ok" or task_id or result.then else self._dropped(action)

@@ -17,7 +17,6 @@ from duckflow.loops.session import Session
 from duckflow.loops.undo.snapshots import Snapshots
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.atomic import ChangedMeanwhile
-from duckflow.safety.files.ledger import made_of
 from duckflow.tools.catalogue import ToolResult
 
 
@@ -57,7 +56,7 @@ class ActionRunner:
                 result = await self._hooks.after(reviewed.call, result)
         except ToolError as error:
             meanwhile = approval is not None and isinstance(error, ChangedMeanwhile)
-            if meanwhile and not made_of(access.workspace, access.changes):
+            if meanwhile and not access.workspace.paths.made_of(access.changes):
                 again = ToolResult(text=f"{error} The user is asked again.", then=(action,))
                 return self.log.end(action, "refused", again, (), task_id)
             failed = ToolResult(text=str(error), path=target)

@@ -20,7 +20,7 @@ from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut, one_line
 from duckflow.loops.session import Session
 from duckflow.safety.files.access import Access
-from duckflow.safety.files.ledger import Finding, find
+from duckflow.safety.files.path_states import Finding
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.copy.copies import CopyFolders
 from duckflow.safety.sandbox.copy.copy_writer import apply_effects
@@ -110,7 +110,7 @@ class Recovery:
                 return "not_done" if surely else "unknown", ()
         except UserError:
             return "unknown", ()
-        findings: list[Finding] = [find(self._workspace, change) for change in intended]
+        findings: list[Finding] = [self._workspace.paths.finding(one) for one in intended]
         done = tuple(one for one, finding in zip(intended, findings, strict=True) if finding == "done")
         same = len(set(findings)) == 1
         return findings[0] if same else "unknown", done

@@ -12,7 +12,6 @@ from duckflow.loops.session import Session
 from duckflow.loops.undo.differences import Differences
 from duckflow.loops.undo.earlier_sessions import EarlierChanges, undoable
 from duckflow.safety.files.access import Access
-from duckflow.safety.files.ledger import made_of
 from duckflow.safety.files.path_states import PathState
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.uncancelled import run_in_thread
@@ -92,7 +91,7 @@ class Undo:
         access = Access(self._workspace, self._kept, ChangeOwner(self._state.session_id, undo_id, undo_id))
         left = await run_in_thread(self._restore_all, sets, access)
         self._session.record(*self._kept.take_notices())
-        changes = await run_in_thread(made_of, self._workspace, access.changes)
+        changes = await run_in_thread(self._workspace.paths.made_of, access.changes)
         broken = any(one.reason == "failed" for one in left)
         if changes or not broken:
             ids = () if broken else tuple(one.action_id for one in sets)

@@ -97,10 +97,7 @@ class Access:
     def write_bytes(
         self, path: str, data: bytes, *, expected: str | None = ANY, mode: int | None = None
     ) -> None:
-        """Create or replace a file and the folders it needs.
-
-        `expected` is the digest of the current content.
-        """
+        """Create or replace a file and its folders. `expected` is the digest of the current content."""
         self.workspace.write_bytes(
             path, data, expected=self._expect(path, expected), mode=mode, keep=self._keep
         )

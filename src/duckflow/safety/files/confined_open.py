@@ -73,13 +73,12 @@ class ConfinedFolder:
     def missing(self, real: str) -> tuple[str, ...]:
         """Return the missing folders of a real path, outermost first."""
         names = real.split("/")
-        for count in range(len(names), 0, -1):
+        for count in range(1, len(names) + 1):
             try:
                 os.close(_descend(self._root, names[:count], create=False))
             except FileNotFoundError:
-                continue
-            return tuple("/".join(names[: end + 1]) for end in range(count, len(names)))
-        return tuple("/".join(names[: end + 1]) for end in range(len(names)))
+                return tuple("/".join(names[:end]) for end in range(count, len(names) + 1))
+        return ()
 
     def locate(self, opened: int, path: str) -> str:
         """Return the real relative path of a descriptor that was opened as `path`."""
@@ -97,18 +96,16 @@ class ConfinedFolder:
         missing: list[str] = []
         while True:
             try:
-                opened = self.open(path, LOOK)
+                with closing_fd(self.open(path, LOOK)) as opened:
+                    real = self.locate(opened, path)
+                return "/".join([*([] if real == "." else [real]), *missing]) or "."
             except FileNotFoundError:
                 if path == ".":
                     raise
-                self._check_dangling(path)
-                path, _, name = path.rpartition("/")
-                missing.insert(0, name)
-                path = path or "."
-                continue
-            with closing_fd(opened):
-                real = self.locate(opened, path)
-            return "/".join([*([] if real == "." else [real]), *missing]) or "."
+            self._check_dangling(path)
+            above, _, name = path.rpartition("/")
+            missing.insert(0, name)
+            path = above or "."
 
     def close(self) -> None:
         """Close the folder."""
@@ -132,13 +129,10 @@ def _name_of(opened: int) -> str:
 def rename_to_new(source: tuple[int, str], target: tuple[int, str]) -> None:
     """Rename a file, each side given as (folder, name). Raise FileExistsError if the target exists."""
     try:
-        rename_at(source, target, _NO_REPLACE)
+        return rename_at(source, target, _NO_REPLACE)
     except OSError as exc:
-        # otherwise the file system does not support this: continue below
-        if exc.errno not in (errno.EINVAL, errno.ENOSYS):
+        if exc.errno not in (errno.EINVAL, errno.ENOSYS):  # these mean that the file system can't do this
             raise
-    else:
-        return
     try:
         os.link(source[1], target[1], src_dir_fd=source[0], dst_dir_fd=target[0], follow_symlinks=False)
     except OSError as exc:
@@ -177,11 +171,8 @@ def _step(folder: int, name: str, *, create: bool) -> int:
     except FileNotFoundError:
         if not create:
             raise
-        try:
+        with suppress(FileExistsError):
             os.mkdir(name, dir_fd=folder)
-        except FileExistsError:
-            pass
-        else:
             os.fsync(folder)
         below = _open_plain(name, FOLDER, folder)
     os.close(folder)

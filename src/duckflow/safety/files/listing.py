@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from itertools import islice
 from typing import Literal, NamedTuple
 
@@ -46,35 +47,31 @@ def list_tree(
     each: int | None = None,
     skip: Collection[str] = (),
 ) -> Listing:
-    """List the tree below `start`. `limit` cuts the deepest levels first; names in `skip` are left out.
+    """List the tree below `start`, without the names in `skip`. `limit` cuts the deepest levels first.
 
     `each` limits the names read per folder; a folder that reaches it makes the list incomplete.
     """
     most = _READ_AT_MOST if each is None else each
-    found = _read(open_folder(start), start, skip, most)
-    full = len(found) >= most
-    level = [entry.path for entry in found if entry.kind == "folder"]
-    for _ in range(depth - 1):
+    found: list[ListedEntry] = []
+    full = False
+    level = [start]
+    for _ in range(depth):
         below: list[str] = []
         for folder in level:
             if len(found) > limit:
                 break
-            entries = _read_if_there(open_folder, folder, skip, most)
+            try:
+                entries = _read(open_folder(folder), folder, skip, most)
+            except OSError:
+                if folder == start:
+                    raise
+                continue  # removed meanwhile or not readable; the rest of the list is still valid
             full = full or len(entries) >= most
-            found.extend(entries)
-            below.extend(entry.path for entry in entries if entry.kind == "folder")
+            found += entries
+            below += (entry.path for entry in entries if entry.kind == "folder")
         level = below
     entries = sorted(found[:limit], key=lambda entry: entry.path.split("/"))
     return Listing(entries=tuple(entries), complete=len(found) <= limit and not full)
-
-
-def _read_if_there(
-    open_folder: Callable[[str], int], folder: str, skip: Collection[str], most: int
-) -> list[ListedEntry]:
-    try:
-        return _read(open_folder(folder), folder, skip, most)
-    except OSError:
-        return []  # removed meanwhile or not readable; the rest of the list is still valid
 
 
 def _read(opened: int, folder: str, skip: Collection[str], most: int) -> list[ListedEntry]:
@@ -86,16 +83,13 @@ def _read(opened: int, folder: str, skip: Collection[str], most: int) -> list[Li
 
 
 def _entry(prefix: str, entry: "os.DirEntry[str]") -> ListedEntry:
-    kind: Kind = "other"
-    size = 0
+    path = prefix + entry.name
     if entry.is_symlink():
-        kind = "link"
-    elif entry.is_dir(follow_symlinks=False):
-        kind = "folder"
-    elif entry.is_file(follow_symlinks=False):
-        kind = "file"
-        try:
-            size = entry.stat(follow_symlinks=False).st_size
-        except OSError:
-            size = 0  # removed meanwhile
-    return ListedEntry(path=prefix + entry.name, kind=kind, size=size)
+        return ListedEntry(path, "link")
+    if entry.is_dir(follow_symlinks=False):
+        return ListedEntry(path, "folder")
+    if not entry.is_file(follow_symlinks=False):
+        return ListedEntry(path, "other")
+    with suppress(OSError):  # removed meanwhile
+        return ListedEntry(path, "file", entry.stat(follow_symlinks=False).st_size)
+    return ListedEntry(path, "file")

@@ -8,19 +8,22 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from duckflow.domain.errors import ToolError
-from duckflow.domain.files.changes import FOLDER, LINK
+from duckflow.domain.files.changes import FOLDER, LINK, FileChange
 from duckflow.safety.descriptors import READ, closing_fd
 from duckflow.safety.files import atomic
 from duckflow.safety.files.atomic import LARGEST, ChangedMeanwhile, FilePlace
 from duckflow.safety.files.confined_open import ConfinedFolder
 from duckflow.safety.files.errors import as_tool_errors
 from duckflow.safety.files.git_directory import split_root
+
+Finding = Literal["done", "not_done", "unknown"]
+"""Result of comparing a recorded change with the file as it is now (SAFETY 12)."""
 
 _BITS = 0o7777
 
@@ -55,6 +58,21 @@ class PathStates:
                     return _look(place)
             except (FileNotFoundError, NotADirectoryError):
                 return None
+
+    def finding(self, change: FileChange) -> Finding:
+        """Compare a recorded change with the current file."""
+        try:
+            now = self.now(change.path)
+        except ToolError:
+            return "unknown"
+        found = now.word if now else None
+        if found == change.after:
+            return "done"
+        return "not_done" if found == change.before else "unknown"
+
+    def made_of(self, intended: Iterable[FileChange]) -> tuple[FileChange, ...]:
+        """Return the intended changes that were made."""
+        return tuple(change for change in intended if self.finding(change) == "done")
 
     def put(self, path: str, wanted: PathState | None, expected: str | None) -> None:
         """Bring the path to the wanted state. Raise ChangedMeanwhile if it is not in the expected state."""

@@ -4,7 +4,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Collection, Generator, Iterable
+from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -13,18 +13,20 @@ from duckflow.domain.frozen import Frozen
 from duckflow.safety.descriptors import closing_fd
 from duckflow.safety.files import atomic
 from duckflow.safety.files.atomic import ANY, LARGEST, FileContent, FilePlace, Keep
-from duckflow.safety.files.boundary import Boundary
 from duckflow.safety.files.confined_open import LOOK, ConfinedFolder, OpenInside
 from duckflow.safety.files.encoding import EncodedText, decode, encode
 from duckflow.safety.files.errors import as_tool_errors
 from duckflow.safety.files.git_directory import outer_git_directory
 from duckflow.safety.files.listing import Kind, Listing, list_tree
 from duckflow.safety.files.path_states import PathStates
-from duckflow.safety.policy.protected import Protection, strongest
+from duckflow.safety.paths import relative_path
+from duckflow.safety.policy.protected import STRENGTH, Protection, protection_of, strongest, within
 
 READ_CAP = 2_000_000
 """Largest file, in bytes, that is read as a whole."""
 
+_DELETED = " (deleted)"  # suffix that Linux gives the name of an open file that was removed
+_UNUSABLE = {errno.ENOENT: "workspace.missing", errno.ENOTDIR: "workspace.not_a_folder"}
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 
 
@@ -42,34 +44,50 @@ class Workspace:
     """Folder whose paths are relative to it and whose links never lead out of it. Blocking."""
 
     def __init__(self, root: Path, *, denied: Iterable[Path] = (), opener: OpenInside | None = None) -> None:
-        self._boundary = Boundary(root, denied)
-        try:
-            self._confined = ConfinedFolder(self._boundary.root, opener)
-        except FileNotFoundError as exc:
-            raise UsageError("workspace.missing", path=str(root)) from exc
-        except NotADirectoryError as exc:
-            raise UsageError("workspace.not_a_folder", path=str(root)) from exc
-        except OSError as exc:
-            raise UsageError("workspace.no_access", path=str(root)) from exc
-        self.root = self._boundary.root
+        self.root = Path(os.path.realpath(root))
         """Real absolute path at the start of the session."""
+        self._names = _names_of(root)
+        self.denied = tuple(name for folder in denied for name in _names_of(folder))
+        """Absolute paths of folders that are closed to tools."""
+        try:
+            self._confined = ConfinedFolder(self.root, opener)
+        except OSError as exc:
+            key = _UNUSABLE.get(exc.errno or 0, "workspace.no_access")
+            raise UsageError(key, path=str(root)) from exc
         self.identity = self._confined.identity
         """Device and inode number, which stay the same when the folder is renamed."""
-        self.denied = self._boundary.denied
-        """Absolute paths of folders that are closed to tools."""
         self.paths = PathStates(self._confined, outer_git_directory(str(self.root)))
         """States of real paths, for undo and recovery."""
 
     def relative(self, path: str, *, folder: bool = False) -> str:
         """Return a path that the model wrote relative to the root. Raise ToolError if it is not valid."""
-        return self._boundary.relative(path, folder=folder)
+        return relative_path(path, self._names, folder=folder)
 
     def protection(self, path: str) -> Protection:
         """Return the stronger protection of a path as written and as resolved."""
         written = self.relative(path, folder=True)
         with as_tool_errors(written):
             real = self._confined.resolve(written)
-        return strongest(self._boundary.protection(written), self._boundary.protection(real))
+        return strongest(self._protection(written), self._protection(real))
+
+    def _protection(self, path: str) -> Protection:
+        """Return the protection of a relative path, by its names and its location."""
+        absolute = f"{self.root}/{path}"
+        if any(within(absolute, folder) for folder in self.denied):
+            return "denied"
+        found = protection_of(path)
+        if found == "none" and path.endswith(_DELETED):
+            return protection_of(path.removesuffix(_DELETED))
+        return found
+
+    def _admit(self, path: str, real: str) -> None:
+        """Raise ToolError if either path is closed, or `real` has stronger protection than `path`."""
+        written = self._protection(path)
+        found = written if real == path else self._protection(real)
+        if "denied" in (written, found):
+            raise ToolError(f"{path}: belongs to Duckflow itself and is closed to tools.")
+        if STRENGTH[found] > STRENGTH[written]:
+            raise ToolError(f"{path}: leads to {real}, which is protected; name that path itself.")
 
     def close(self) -> None:
         """Close the root."""
@@ -79,22 +97,22 @@ class Workspace:
     def status(self, path: str) -> FileStatus | None:
         """Return the status of a path, None if nothing exists."""
         written = self.relative(path, folder=True)
-        with (
-            as_tool_errors(written),
-            suppress(FileNotFoundError),
-            closing_fd(self._confined.open(written, LOOK)) as opened,
-        ):
-            self._boundary.admit(written, self._confined.locate(opened, written))
+        with _or_missing(), self._open(written, LOOK) as opened:
             return _status_of(os.fstat(opened))
         return None
 
     def read_bytes(self, path: str, *, cap: int = READ_CAP) -> bytes:
         """Return the content of a regular file of at most `cap` bytes."""
         written = self.relative(path)
-        with as_tool_errors(written), closing_fd(self._confined.open(written, _READ)) as opened:
-            self._boundary.admit(written, self._confined.locate(opened, written))
+        with self._open(written, _READ) as opened:
             atomic.check_regular(os.fstat(opened), written, cap)
             return atomic.read_all(opened, written, cap)
+
+    @contextmanager
+    def _open(self, written: str, flags: int) -> Generator[int]:
+        with as_tool_errors(written), closing_fd(self._confined.open(written, flags)) as opened:
+            self._admit(written, self._confined.locate(opened, written))
+            yield opened
 
     def read_encoded(self, path: str, *, cap: int = READ_CAP) -> EncodedText:
         """Return the content as text, with its encoding. Line ends and a byte order mark are kept."""
@@ -113,10 +131,7 @@ class Workspace:
         mode: int | None = None,
         keep: Keep | None = None,
     ) -> None:
-        """Create or replace a file and the folders it needs.
-
-        `expected` is the digest of the current content; `keep` is called right before the change.
-        """
+        """Create or replace a file and its folders. `expected` is the digest of the current content."""
         with self._place(path, follow=True, create=expected in (ANY, None)) as place:
             atomic.replace(place, data, expected, keep, mode)
 
@@ -134,8 +149,17 @@ class Workspace:
         with self._place(path, follow=False) as source:
             if atomic.regular_status(source) is None:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-            with self._place(to, follow=False, create=True) as target, _move_errors(source, target):
-                atomic.move(source, target, expected, keep)
+            with self._place(to, follow=False, create=True) as target:
+                try:
+                    atomic.move(source, target, expected, keep)
+                except FileExistsError as exc:
+                    there = f"{target.path}: exists already; nothing was moved. Choose another name."
+                    raise ToolError(there) from exc
+                except OSError as exc:
+                    if exc.errno != errno.EXDEV:
+                        raise
+                    apart = f"{target.path}: is on another disk than {source.path}; write it there."
+                    raise ToolError(apart) from exc
 
     def look(self, path: str) -> FileContent | None:
         """Return a file's current content and permission bits, None if there is no file."""
@@ -144,10 +168,7 @@ class Workspace:
         return None
 
     def sweep(self, path: str) -> None:
-        """Remove temporary files that a killed write left next to a file.
-
-        No other write may be running there.
-        """
+        """Remove temporary files that a killed write left next to a file. No other write may be running."""
         with suppress(ToolError), self._place(path, follow=False) as place:
             atomic.sweep(place.folder, older_than_s=0)
 
@@ -165,18 +186,16 @@ class Workspace:
         each: int | None = None,
         skip: Collection[str] = (),
     ) -> Listing:
-        """List the entries below a folder. Links are listed, not followed; names in `skip` are left out.
-
-        `each` limits the names read per folder, in the disk's own order.
-        """
+        """List the entries below a folder, without following links. `each` limits the names per folder."""
         written = self.relative(path, folder=True)
         with as_tool_errors(written):
             start = self._confined.resolve(written)
-            self._boundary.admit(written, start)
+            self._admit(written, start)
             opened = self._confined.open_folder
             found = list_tree(opened, start, depth=depth, limit=limit, each=each, skip=skip)
-        open_to_tools = tuple(e for e in found.entries if self._boundary.protection(e.path) != "denied")
-        return Listing(entries=open_to_tools, complete=found.complete)
+        return found._replace(
+            entries=tuple(one for one in found.entries if self._protection(one.path) != "denied")
+        )
 
     def digest(self, path: str) -> str | None:
         """Return the SHA-256 of a file's content, None if there is no file."""
@@ -195,7 +214,7 @@ class Workspace:
             else:
                 folder = self._confined.resolve(above or ".")
                 real = name if folder == "." else f"{folder}/{name}"
-            self._boundary.admit(written, real)
+            self._admit(written, real)
             above, _, name = real.rpartition("/")
             made = self._confined.missing(above) if create and above else ()
             with closing_fd(self._confined.open_folder(above or ".", create=create)) as opened:
@@ -223,13 +242,13 @@ def _or_missing() -> Generator[None]:
             raise
 
 
-@contextmanager
-def _move_errors(source: FilePlace, target: FilePlace) -> Generator[None]:
-    try:
-        yield
-    except FileExistsError as exc:
-        raise ToolError(f"{target.path}: exists already; nothing was moved. Choose another name.") from exc
-    except OSError as exc:
-        if exc.errno != errno.EXDEV:
-            raise
-        raise ToolError(f"{target.path}: is on another disk than {source.path}; write it there.") from exc
+def _names_of(folder: Path) -> tuple[str, str]:
+    """Return the real path of a folder and the absolute path as the user wrote it."""
+    return os.path.realpath(folder), str(folder.absolute())
+
+
+def refuse_wide_folder(folder: Path, env: Mapping[str, str]) -> None:
+    """Raise UsageError if the workspace would be the home folder or a folder above it (SAFETY 21)."""
+    root, home = os.path.realpath(folder), env.get("HOME", "")
+    if root == "/" or (home and Path(os.path.realpath(home)).is_relative_to(root)):
+        raise UsageError("workspace.too_wide", path=str(folder.absolute()))
