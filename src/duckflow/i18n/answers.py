@@ -1,7 +1,4 @@
-"""Interprets the user's answers, in both languages and for every interface (A5, B6, I6).
-
-Only a clear yes counts as yes. Anything that is neither yes nor no gives None: ask again, and start nothing.
-"""
+"""Interprets the user's answers in both languages: unless yes or no is clear, ask again (A5, B6, I6)."""
 
 import re
 import unicodedata

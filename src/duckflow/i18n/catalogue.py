@@ -1,8 +1,7 @@
 """Texts by key in the user's language: `text("config.broken", path=…)`.
 
-A slot `{name}` is filled with the value of that name, in one pass: values are never scanned for slots, so a
-file name or a model's answer can't insert anything. `{{` and `}}` are plain braces. Nothing here raises: a
-gap in a catalogue must not cost users their work. Gaps are recorded for the tests.
+Values are never scanned for slots, so a file name or a model's answer can't insert anything. Nothing here
+raises, because a gap in a catalogue must not cost users their work; gaps are recorded for the tests.
 """
 
 import re
@@ -83,9 +82,8 @@ def current_language() -> Language:
 def detect(configured: str, environ: Mapping[str, str]) -> Language:
     """Choose the language: the setting, otherwise DUCKFLOW_LANGUAGE, otherwise the locale (M4)."""
     for wish in (configured, environ.get("DUCKFLOW_LANGUAGE", "")):
-        for language in LANGUAGES:
-            if wish == language:
-                return language
+        if wish in LANGUAGES:
+            return wish
     locale = next((environ[name] for name in _LOCALE_VARIABLES if environ.get(name)), "")
     return "ja" if locale.lower().startswith("ja") else "en"
 
@@ -99,7 +97,7 @@ def take_gaps() -> frozenset[str]:
 
 def entries(language: Language) -> Mapping[str, str]:
     """Return a whole catalogue by dotted key. An unreadable file counts as empty."""
-    return _parse("".join(_sources(language).values()))
+    return _parse(_source(language))
 
 
 def _template(key: str, language: Language) -> str | None:
@@ -109,21 +107,15 @@ def _template(key: str, language: Language) -> str | None:
 @cache
 def _section(language: Language, name: str) -> Mapping[str, str]:
     """Return one section of a catalogue, because parsing all of it would slow down the start."""
-    return _parse(_sources(language).get(name, ""))
+    parts = _SECTION.split(_source(language))
+    return _parse("".join(part for part in parts if part.startswith((f"[{name}]", f"[{name}."))))
 
 
 @cache
-def _sources(language: Language) -> Mapping[str, str]:
-    """Return the source of each top-level section of a catalogue, with its subsections."""
-    try:
-        source = Path(__file__).with_name(f"{language}.toml").read_text("utf-8")
-    except (OSError, ValueError):
-        return {}
-    sources: dict[str, str] = {}
-    for part in _SECTION.split(source):
-        name = part[1 : part.find("]")].partition(".")[0] if part.startswith("[") else ""
-        sources[name] = sources.get(name, "") + part
-    return sources
+def _source(language: Language) -> str:
+    with suppress(OSError, ValueError):
+        return Path(__file__).with_name(f"{language}.toml").read_text("utf-8")
+    return ""
 
 
 def _parse(source: str) -> Mapping[str, str]:

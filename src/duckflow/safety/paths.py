@@ -59,10 +59,7 @@ def printable(name: str) -> str:
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Return whether a path is `folder` or below it.
-
-    Both are clean, and absolute or relative to the same place.
-    """
+    """Return whether a clean path is `folder` or below it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 

@@ -1,7 +1,4 @@
-"""The event log in SQLite: events returned by `append` survive a kill, and `load` returns them.
-
-They also survive a power cut once an event was stored that others rely on (see `_NOTES`).
-"""
+"""The event log in SQLite: events returned by `append` survive a kill, and `load` returns them."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -24,19 +21,14 @@ _SELECT = "SELECT seq, at, type, body FROM events WHERE session_id = ? AND seq >
 _NOTES = frozenset(
     ("decision", "reply", "transition", "transition_refused", "vitals", "usage", "limit_set", "requirements")
 )
-"""Event types that nothing outside the file depends on. They are stored like all others, but are flushed to
-disk only with the next event of another type, such as the start of an action, a question, or the end of a
-request."""
+"""Event types that nothing outside the file depends on. They reach the disk with the next event of another
+type, such as the start of an action; until then, a power cut may lose them."""
 
 _COUNTED = ("request_finished", "request_rated", "memory_kept")
 
 
 class SqliteEventLog:
-    """Implements the EventLog port.
-
-    A session has one writer: an existing session must be loaded before events are appended, and if another
-    process has appended since, nothing is written.
-    """
+    """Event log with one writer for a session, which must be loaded before events are appended."""
 
     def __init__(self, path: Path, clock: Callable[[], datetime] = datetime.now) -> None:
         self.database = Database(path)

@@ -1,9 +1,7 @@
-"""Old file contents for undo, in a separate database, so that damage to it never costs a session.
+"""Old file contents for undo, and full results shown in part, in a database whose loss costs no session.
 
-It also holds the full text of results that a model was shown in part, without secrets.
-
-Content is stored once, compressed, under its SHA-256. A change is recorded before it is made, in the same
-transaction as the content it replaces; after a crash, the disk is compared with this record.
+A change is recorded before it is made, together with the content it replaces; after a crash, the disk is
+compared with this record.
 """
 
 import hashlib
@@ -84,10 +82,7 @@ def _replace(path: Path) -> ErrorReported:
 
 
 class KeptFiles:
-    """The database of old contents, opened on first use and usable from any thread.
-
-    `limit`: maximum bytes of compressed content, and the same again for results; 0 keeps none.
-    """
+    """The database, for any thread. Keeps `limit` bytes of contents, and as much of results."""
 
     def __init__(self, path: Path, limit: int) -> None:
         self._path = path

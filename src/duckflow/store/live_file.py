@@ -1,7 +1,4 @@
-"""Shares pieces of replies and output with other processes, in a small temporary file.
-
-Writes that fail are skipped: the event that follows is in the database.
-"""
+"""Shares pieces of replies and output with other processes, in a small temporary file."""
 
 import json
 import math

@@ -1,7 +1,4 @@
-"""Long-term memory in SQLite: notes are stored with their event, found again, edited and deleted.
-
-Search finds notes about the topic of a request, in languages with and without spaces.
-"""
+"""Long-term memory in SQLite: notes are stored with their event, found by topic, edited and deleted."""
 
 import math
 import sqlite3

@@ -83,10 +83,7 @@ class Sessions:
             return _find(connection, wanted)
 
     def delete(self, wanted: str) -> SessionSummary:
-        """Delete a session and all its events, and overwrite their content. Return its summary.
-
-        The audit log keeps its entries, which hold no content, and records the deletion.
-        """
+        """Delete a session and overwrite its events. The audit log keeps its entries and records this."""
         audit = Audit(self._database.path)
         with self._database.write() as connection:
             found = _find(connection, wanted)

@@ -1,8 +1,4 @@
-"""File access of one action. It reads through the workspace, and every change it makes goes through here.
-
-Each change is checked against what the user approved (SAFETY 7), recorded with the content it replaces or
-removes (SAFETY 11, 12), and listed in `changes`.
-"""
+"""File access of one action: each change is approved (SAFETY 7) and recorded first (SAFETY 11, 12)."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

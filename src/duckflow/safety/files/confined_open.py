@@ -1,7 +1,6 @@
 """Open files beneath one folder, safely even while other processes change links and names.
 
-Uses the kernel's own check (`openat2` with RESOLVE_BENEATH) where available, otherwise a walk that follows no
-links. Raises only OSError; callers translate it.
+The kernel checks the way (`openat2` with RESOLVE_BENEATH); where it can't, no link is followed at all.
 """
 
 import errno

@@ -1,8 +1,4 @@
-"""Convert file bytes to text and back. An edit keeps the detected encoding (L9).
-
-Supports UTF-8, UTF-16 (with byte order mark), Shift_JIS, EUC-JP (including characters from JIS X 0213) and
-ISO-2022-JP. Other encodings are refused with an error that names them as far as possible.
-"""
+"""Convert file bytes to text and back. An edit keeps the detected encoding (L9)."""
 
 import codecs
 import hashlib
@@ -167,10 +163,8 @@ def _japanese(data: bytes) -> EncodedText | None:
 
 
 def _likeness(text: str) -> int:
-    """Score a text for looking Japanese: kana and common kanji add, rare characters subtract.
-
-    UTF-8 that was cut off, read as Shift_JIS, consists of rare kanji and half-width kana.
-    """
+    """Score a text for looking Japanese: kana and common kanji add, rare characters subtract."""
+    # Truncated UTF-8, read as Shift_JIS, consists of rare kanji and half-width kana.
     return sum(_weight(letter) for letter in text if letter >= "\x80")
 
 

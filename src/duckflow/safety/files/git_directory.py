@@ -1,8 +1,7 @@
 """Git directory behind a `.git` file. For a worktree or submodule it lies outside the workspace (G10).
 
-A `.git` file may come with a downloaded project and can name any place, so it is not trusted alone. The git
-directory must name the folder in turn, as git itself records it there. Its paths are written as `.git/…`,
-which is unambiguous where `.git` is a file.
+A downloaded `.git` file can name any place, so the git directory must name the folder in turn. Its paths are
+written as `.git/…`, which is unambiguous where `.git` is a file.
 """
 # ruff: noqa: PTH112, PTH118, PTH120 - the command launcher loads this module, and starts without pathlib
 
@@ -26,10 +25,7 @@ def split_root(path: str, git_directory: str | None) -> tuple[bool, str]:
 
 
 def outer_git_directory(folder: str) -> str | None:
-    """Return the real path of the git directory that a `.git` file names. None if it does not point back.
-
-    For a worktree this is the directory shared by all worktrees of the repository.
-    """
+    """Return the git directory, shared by all worktrees, that a `.git` file names. None unless it agrees."""
     pointer = _POINTER.fullmatch(read_regular(f"{folder}/.git", _LONGEST) or b"")
     if pointer is None:
         return None

@@ -1,7 +1,6 @@
-"""State of a path of any kind: a file, a link, a folder, or nothing.
+"""State of a path of any kind, for undo and crash recovery: a file, a link, a folder, or nothing.
 
-For undo and crash recovery, not for tools. Paths are real ones from the records, no link is followed, and a
-change is made only if the path still has the expected state.
+No link is followed, and a change is made only if the path still has the expected state.
 """
 
 import errno

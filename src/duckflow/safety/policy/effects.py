@@ -1,7 +1,4 @@
-"""Assess the risk of applying a command's effects, by what changed and not by the words of the command.
-
-The rules are the same as for a change by a file tool (G2, G9). A build, a formatter or a commit stays low.
-"""
+"""Assess the risk of applying a command's effects, by the rules for a change by a file tool (G2, G9)."""
 
 import posixpath
 from collections.abc import Collection, Iterator
@@ -22,10 +19,7 @@ TIMES_LARGE = 50
 SOURCE_SUFFIXES = (
     *(".py", ".pyw", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua", ".r", ".jl", ".md"),
 )
-"""Suffixes of files that are run by naming their interpreter.
-
-Without an x bit, a #! line has no effect there.
-"""
+"""Suffixes of files that are run by naming their interpreter, so a #! line matters only with an x bit."""
 
 _COMPILED = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"PK\x03\x04")
 _SET_ID, _EXECUTE, _WORLD_WRITE = 0o6000, 0o111, 0o002
@@ -51,10 +45,7 @@ class EffectLimits(NamedTuple):
 def assess_effects(
     effects: Effects, contents: FileVersions, limits: EffectLimits, made: Collection[str] = ()
 ) -> Assessment:
-    """Return the risk of applying effects, and the reasons for each path.
-
-    `made` are paths created in this session; deleting one of them loses nothing of the user's.
-    """
+    """Return the risk of applying effects. Deleting paths of `made` loses nothing of the user's."""
     rules = _EffectRules(contents, effects, frozenset(made))
     by_path: dict[str, tuple[str, ...]] = {}
     seen: dict[str, None] = {"write": None} if effects.effects or effects.bulk else {"looks": None}

@@ -1,7 +1,6 @@
 """Changes below `.git`: which ones belong to ordinary work, and which make git run a program (G10).
 
-A commit, a merge or a rebase writes objects, refs, the index and logs. Every change not known to be harmless
-needs a question: configuration, hooks, pointers to another directory, a new repository.
+Git itself writes objects, refs, the index and logs. Every change not known to be harmless needs a question.
 """
 
 import re

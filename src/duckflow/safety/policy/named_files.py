@@ -1,8 +1,4 @@
-"""Find the files that a command names or is known to read. An approval covers them as they are (G5).
-
-Every word that might be a file is looked up, as a wrong guess costs nothing. Files that a command finds only
-while it runs can't be known in advance.
-"""
+"""Find the files that a command names or is known to read. An approval covers them as they are (G5)."""
 
 import re
 from collections.abc import Iterator

@@ -33,10 +33,7 @@ class ProgramCall(NamedTuple):
 
 
 def read_command(line: str) -> tuple[ProgramCall, ...] | None:
-    """Split a line into its commands. Return None if only a shell could tell what would run.
-
-    That includes variables, substitutions, loops and everything else that is computed at run time.
-    """
+    """Split a line into its commands. Return None if a shell computes some of it at run time."""
     if len(line) > LONGEST or any(map(_hidden, line)):
         return None
     calls: list[ProgramCall] = []

@@ -34,10 +34,7 @@ _TELLING = lazy_regex(rf"[!-~]*(?:{'|'.join(NAME_NEEDLES)}|bearer|basic|login)",
 
 
 def redact_event(redactor: Redactor, event: Event) -> Event:
-    """Return the event without secrets.
-
-    Those in decisions, and in the user's edits of them, can be restored.
-    """
+    """Return the event without secrets. Those in decisions, and in edits of them, can be restored."""
     match event:
         case DecisionMade():
             # Clean the decision first: its original wording holds the same values, but escaped.
@@ -54,24 +51,19 @@ def redact_event(redactor: Redactor, event: Event) -> Event:
 
 
 def clean_message(message: ChatMessage, clean: Callable[[str], str]) -> ChatMessage:
-    """Return the message without secrets.
-
-    A thought with a secret is dropped, because a provider may have signed it and rejects altered thoughts.
-    """
+    """Return the message without secrets, and without thoughts that have one."""
 
     def clean_readable(text: str) -> str:
         return text if _OPAQUE.match(text) else clean(text)
 
+    # A provider may have signed its thoughts and rejects altered ones.
     thoughts = tuple(one for one in message.thoughts if rewrite(one, clean_readable) is one)
     cleaned = cast("ChatMessage", rewrite(replace(message, thoughts=()), clean))
     return replace(cleaned, thoughts=thoughts)
 
 
 def said_by_user(event: Event) -> bool:
-    """Return whether the event holds the user's own words.
-
-    If so, the user is notified about hidden secrets.
-    """
+    """Return whether the event holds the user's own words, so that the user learns of hidden secrets."""
     return isinstance(event, UserMessage | ApprovalAnswered | ConsultationAnswered)
 
 
@@ -86,32 +78,29 @@ class LiveRedaction:
     def take(self, what: StoredEvent | LiveUpdate) -> Iterator[StoredEvent | LiveUpdate]:
         """Yield the updates that may be shown now."""
         match what:
-            case ThinkingShown():
-                yield from (ThinkingShown(text=text) for text in self._thinking.take(what.text))
+            case ThinkingShown(text=text):
+                yield from (ThinkingShown(text=shown) for shown in self._thinking.take(text))
                 return
-            case ReplyPiece():
-                yield from self._rest_of_thinking()
-                yield from (ReplyPiece(text=text) for text in self._reply.take(what.text))
+            case OutputPiece(text=text):
+                yield from (OutputPiece(text=shown) for shown in self._output.take(text))
                 return
-            case OutputPiece():
-                yield from (OutputPiece(text=text) for text in self._output.take(what.text))
+            case StoredEvent(event=ActionFinished()):
+                yield from (OutputPiece(text=shown) for shown in self._output.flush())
+            case ReplyPiece() | ReplyVoid() | StoredEvent(event=UsageReported() | DecisionMade() | Reply()):
+                yield from (ThinkingShown(text=shown) for shown in self._thinking.flush())
+            case _:
+                pass
+        match what:
+            case ReplyPiece(text=text):
+                yield from (ReplyPiece(text=shown) for shown in self._reply.take(text))
                 return
             case ReplyVoid():
                 self._reply.drop()
-                yield from self._rest_of_thinking()
-            case StoredEvent(event=UsageReported()):
-                yield from self._rest_of_thinking()
             case StoredEvent(event=DecisionMade() | Reply()):
-                yield from self._rest_of_thinking()
-                yield from (ReplyPiece(text=text) for text in self._reply.flush())
-            case StoredEvent(event=ActionFinished()):
-                yield from (OutputPiece(text=text) for text in self._output.flush())
+                yield from (ReplyPiece(text=shown) for shown in self._reply.flush())
             case _:
                 pass
         yield what
-
-    def _rest_of_thinking(self) -> Iterator[LiveUpdate]:
-        yield from (ThinkingShown(text=text) for text in self._thinking.flush())
 
 
 class PieceRedaction:

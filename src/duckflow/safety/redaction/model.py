@@ -1,8 +1,4 @@
-"""Last check before a model: a request leaves without secrets, whatever its prompt was made of.
-
-State is already clean. This covers text that reaches a prompt in other ways: rules, a file shown to a small
-model, an answer that is sent back for repair.
-"""
+"""Last check before a model: state is already clean, but rules and other text reach a prompt directly."""
 
 from collections.abc import AsyncIterator
 

@@ -1,7 +1,4 @@
-"""Patterns of secrets. A new kind of token is a new row in tokens.txt.
-
-All repeats in these expressions are bounded, so a search takes time in proportion to the text.
-"""
+"""Patterns of secrets, with bounded repeats for linear time. A new kind of token is a row in tokens.txt."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -79,10 +76,7 @@ class Pattern(NamedTuple):
 
 
 def lower(text: str) -> str:
-    """Return the text in lower case, with the same length.
-
-    Letters that would become two are left as they are.
-    """
+    """Return the text in lower case, with the same length: letters that would become two stay."""
     lowered = text.lower()
     return (
         lowered

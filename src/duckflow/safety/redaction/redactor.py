@@ -1,11 +1,8 @@
 """Redaction: secrets are replaced by markers before a model, a screen, a log or the database sees them.
 
-A marker such as `[redacted:github-token:3f2a]` names the kind of secret. Its last part is a hash with a key
-that only this process has: the same secret always gets the same marker, and guesses can't be tested.
-
-Text that the model wrote and that only looks like a secret (a key in a test, say) must reach the file
-unchanged. For such text only, the value behind the marker is kept in memory and restored in the arguments
-right before a tool runs. Text read from files, commands or the user is never restored.
+A marker such as `[redacted:github-token:3f2a]` ends with a hash whose key only this process has, so guesses
+can't be tested. Text that the model wrote and that only looks like a secret (a key in a test, for example) is
+restored right before a tool runs; text read from files, commands or the user never is.
 """
 
 import hashlib

@@ -1,15 +1,12 @@
 """The audit log: every event leaves an entry that is chained to the previous one by its hash (G6).
 
-The entries are in a table in the same file as the events: both are written in one transaction, so neither can
-exist without the other, and a second process waits, so that all sessions share one chain. The events
-themselves would not do: users may delete them, and they hold content, while entries hold digests and stay.
-Triggers protect entries from accidental changes. A deliberate attacker can remove a trigger, but then the
-hashes reveal the change; if the hashes are recomputed, the seals reveal it (see seals.py).
+Events and entries are written in one transaction, so that neither exists without the other. Users may delete
+events; entries, which hold digests instead of content, stay. Triggers prevent accidental changes, hashes
+reveal deliberate ones, and seals reveal recomputed hashes.
 
-Cutting entries off the end leaves a valid chain. Therefore the number and hash of the last entry are also
-kept in a small file next to the database, written after each commit: the entry it names must exist. If a
-crash loses that write, the file is merely a little behind. If the file is ahead of the database or missing,
-the next entry skips numbers, so that the gap stays visible however much is added later.
+Cutting entries off the end leaves a valid chain. Therefore a small file next to the database names the last
+entry, which must exist. A crash may leave the file behind the database. If it is ahead or missing, the next
+entry skips numbers, so that the gap stays visible.
 """
 
 import fcntl

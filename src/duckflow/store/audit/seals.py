@@ -1,8 +1,6 @@
-"""Seals: authentication codes for each audit entry and for the record of the last one, made with a key.
+"""Seals: authentication codes for each audit entry and for the record of the last one.
 
-The key is in a separate file in the state folder, out of reach of every tool and sandboxed command. An
-attacker who changes entries and recomputes the hashes can't make the seals, unless he has the user's own
-rights. Seals do not reveal that all files together were replaced by an older state.
+Their key is out of reach of tools and sandboxed commands, but not of programs with the user's own rights.
 """
 
 import hmac

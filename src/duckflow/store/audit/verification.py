@@ -24,9 +24,7 @@ Fault = Literal[
     "event_missing",
     "event_unentered",
 ]
-"""Kind of fault. An entry was changed, is missing, is out of place, or lacks a valid seal (`forged`); the
-chain was rewritten from some point on; its end is missing, or the file that records it, or the key; an event
-was changed, is missing, or was stored without an entry."""
+"""Fault of an entry, of the chain and its end, or of the event that an entry describes."""
 
 _EVENT = "SELECT id, body FROM events WHERE session_id = ? AND seq = ?"
 _COUNTS = "SELECT session_id, count(*) FROM events WHERE id >= ? GROUP BY session_id"

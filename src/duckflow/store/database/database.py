@@ -71,11 +71,7 @@ class Database:
 
     @contextmanager
     def write(self, *, through: bool = True) -> Generator[sqlite3.Connection]:
-        """Apply all changes made in the block durably, or none.
-
-        Without `through`, changes survive the end of this process, but a power cut may lose them until the
-        next write with `through`.
-        """
+        """Apply all changes made in the block, or none. Without `through`, a power cut may undo them."""
         with self._lock, translated(self.path), self._watched():
             if through != self._through:
                 self._connection.execute(f"PRAGMA synchronous = {'FULL' if through else 'NORMAL'}")

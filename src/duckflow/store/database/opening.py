@@ -17,11 +17,8 @@ def sibling_file(path: Path, suffix: str) -> Path:
 
 
 def make_private(path: Path) -> None:
-    """Create the file, or make it private. SQLite gives its companion files the same mode.
-
-    An existing file is not opened: closing it would release the locks of all other connections of this
-    process, and another process could then merge the log under them.
-    """
+    """Create the file, or make it private. SQLite gives its companion files the same mode."""
+    # Closing an existing file would release the locks of all other connections of this process.
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:
