@@ -43,7 +43,7 @@ def test_ordinary_code_has_no_secrets():
     """The library of Python itself: hashes, identifiers, long tables, test keys are not taken for tokens."""
     sources = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))[:80]
     found = [
-        (source.name, match[0][:60])
+        (source.name, text[match.start : match.end][:60])
         for source in sources
         for text in [source.read_text("utf-8", "replace")]
         for pattern in patterns_for(text)

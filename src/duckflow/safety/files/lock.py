@@ -3,10 +3,12 @@
 import fcntl
 import json
 import os
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from duckflow.domain.errors import UsageError, UserError
+from duckflow.safety.descriptors import closing_fd
 
 
 class WorkspaceLock:
@@ -20,39 +22,30 @@ class WorkspaceLock:
         """Take the lock. Raise UsageError naming the holder and the time if another session has it."""
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            opened = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._held = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _write(self._held, session_id)
         except OSError as exc:
+            holder = (
+                _read(self._held) if self._held is not None and isinstance(exc, BlockingIOError) else None
+            )
+            self.release()
+            if holder is not None:
+                raise UsageError("lock.held", folder=workspace, **holder) from exc
             raise UserError("lock.failed", path=str(self._path), reason=exc.strerror or str(exc)) from exc
-        try:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _write(opened, session_id)
-        except BlockingIOError as exc:
-            holder = _read(opened)
-            os.close(opened)
-            raise UsageError("lock.held", folder=workspace, **holder) from exc
-        except OSError as exc:
-            os.close(opened)
-            raise UserError("lock.failed", path=str(self._path), reason=exc.strerror or str(exc)) from exc
-        self._held = opened
 
     def holder(self) -> str | None:
         """Return the session that has the workspace open, if any."""
-        try:
-            opened = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return None
-        said = _read(opened)
-        try:
-            os.kill(
-                int(said["pid"]), 0
-            )  # skips the lock test if the holder has ended, unless its process number is used again
-            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return said["session"]
-        except (OSError, ValueError):
-            return None
-        finally:
-            os.close(opened)
+        with suppress(OSError), closing_fd(os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)) as opened:
+            said = _read(opened)
+            try:
+                # Without a process of this number, the holder has ended and the lock need not be tested.
+                os.kill(int(said["pid"]), 0)
+                fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return said["session"]
+            except ValueError:
+                return None
         return None
 
     def release(self) -> None:

@@ -34,29 +34,37 @@ _DIGIT = lazy_regex(r"[0-9]")
 _BARE = r"(?P<bare>[^\s\"'`\\,;(){}\[\]<>&]{8,512}+)(?=[\s\\&\"'`]|$)"
 
 
+class FoundSecret(NamedTuple):
+    """Place of a secret in a text, and the kind to show in its marker."""
+
+    start: int
+    end: int
+    kind: str
+
+
 class Pattern(NamedTuple):
     """One kind of secret. A text is searched only if it contains one of `needles`."""
 
     kind: str
     needles: tuple[str, ...]
-    source: str
-    """Regular expression, compiled when a text first contains one of the needles."""
-    flags: int = 0
+    expression: re.Pattern[str]
+    """Its group `secret`, `quoted` or `bare` is the secret, otherwise the whole match."""
     judge: Callable[[re.Match[str]], bool] | None = None
     """Optional check that can reject a match."""
     hint: re.Pattern[str] | None = None
     """Finds the places to search in the lower-cased text. The needles are then in lower case, too."""
 
-    @property
-    def expression(self) -> re.Pattern[str]:
-        """Compiled expression for this kind of secret."""
-        return _compiled(self.source, self.flags)
-
-    def find(self, text: str, lowered: str) -> Iterator[re.Match[str]]:
+    def find(self, text: str, lowered: str) -> Iterator[FoundSecret]:
         """Yield the secrets of this kind from left to right. `lowered` has the same length as `text`."""
-        if self.may_fit(text, lowered):
-            found = self._at_hints(text, lowered, self.hint) if self.hint else self.expression.finditer(text)
-            yield from (match for match in found if self.judge is None or self.judge(match))
+        if not self.may_fit(text, lowered):
+            return
+        for match in (
+            self._at_hints(text, lowered, self.hint) if self.hint else self.expression.finditer(text)
+        ):
+            if self.judge is None or self.judge(match):
+                groups = match.groupdict()
+                part = next((one for one in ("secret", "quoted", "bare") if groups.get(one) is not None), 0)
+                yield FoundSecret(*match.span(part), _family(groups.get("name")) or self.kind)
 
     def may_fit(self, text: str, lowered: str) -> bool:
         """Return whether the text contains a needle. Called for every kind and text, so it must be fast."""
@@ -78,33 +86,17 @@ class Pattern(NamedTuple):
 def lower(text: str) -> str:
     """Return the text in lower case, with the same length: letters that would become two stay."""
     lowered = text.lower()
-    return (
-        lowered
-        if len(lowered) == len(text)
-        else "".join(one.lower() if one.isascii() else one for one in text)
-    )
+    if len(lowered) == len(text):
+        return lowered
+    return "".join(one.lower() if one.isascii() else one for one in text)
 
 
-def span_of(found: re.Match[str]) -> tuple[int, int]:
-    """Return the span of the secret within a match."""
-    groups = found.groupdict()
-    for name in ("secret", "quoted", "bare"):
-        if groups.get(name) is not None:
-            return found.span(name)
-    return found.span()
-
-
-def kind_of(pattern: Pattern, found: re.Match[str]) -> str:
-    """Return the kind to show in the marker. For an assignment it follows from the name."""
-    name = found.groupdict().get("name")
-    return _family(name) if name else pattern.kind
-
-
-def _family(name: str) -> str:
-    folded = name.lower()
+def _family(name: str | None) -> str:
+    """Return the kind of secret that a name announces."""
+    folded = (name or "").lower()
     if folded.startswith(("pass", "pwd")):
         return "password"
-    return next((word for word in ("token", "secret", "credential") if word == folded), "key")
+    return folded if folded in ("token", "secret", "credential", "") else "key"
 
 
 def _key_like(found: re.Match[str]) -> bool:
@@ -120,27 +112,16 @@ def _url_password(found: re.Match[str]) -> bool:
     return not port and not marked and secret != found["user"] and not is_placeholder(secret)
 
 
-def _given(found: re.Match[str]) -> bool:
-    return not is_placeholder(found["secret"])
-
-
-def _credentials(found: re.Match[str]) -> bool:
-    return looks_random(found["secret"], 12)
-
-
 def _assigned(found: re.Match[str]) -> bool:
     """Check an assigned value. Without quotes it may be a name, so it must look more like a secret."""
-    quoted = found["quoted"]
-    value = quoted or found["bare"]
+    value = found["quoted"] or found["bare"]
     if is_placeholder(value):
         return False
     if _family(found["name"]) != "password":
         return looks_random(value)
-    return looks_like_password(value) if quoted else looks_random(value, 12) or _has_signs(value)
-
-
-def _has_signs(value: str) -> bool:
-    return looks_like_password(value) and any(sign in value for sign in "!@#$%^*?~|")
+    if found["quoted"] or any(sign in value for sign in "!@#$%^*?~|"):
+        return looks_like_password(value) or (not found["quoted"] and looks_random(value, 12))
+    return looks_random(value, 12)
 
 
 def _in_capitals(found: re.Match[str]) -> bool:
@@ -170,9 +151,9 @@ def lines_with_secrets(text: str) -> frozenset[int]:
     lowered = lower(text)
     found: set[int] = set()
     for pattern in patterns_for(text):
-        for start, end in (span_of(match) for match in pattern.find(text, lowered)):
-            first = text.count("\n", 0, start) + 1
-            found.update(range(first, first + text.count("\n", start, end) + 1))
+        for secret in pattern.find(text, lowered):
+            first = text.count("\n", 0, secret.start) + 1
+            found.update(range(first, first + text.count("\n", secret.start, secret.end) + 1))
     return frozenset(found)
 
 
@@ -182,70 +163,47 @@ def _tokens() -> tuple[Pattern, ...]:
     table = Path(__file__).with_name("tokens.txt").read_text("utf-8")
     rows = [line.split() for line in table.splitlines() if line and not line.startswith("#")]
     return tuple(
-        Pattern(kind, tuple(needles.split(",")), rf"(?<![A-Za-z0-9])(?:{expression})", re.ASCII)
+        Pattern(kind, tuple(needles.split(",")), lazy_regex(rf"(?<![A-Za-z0-9])(?:{expression})", re.ASCII))
         for kind, needles, expression in rows
     )
-
-
-@cache
-def _compiled(source: str, flags: int) -> re.Pattern[str]:
-    return re.compile(source, flags)
 
 
 _PRIVATE_KEY = Pattern(
     "private-key",
     ("PRIVATE KEY",),
-    r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
-    r"(?:[\s\"'+,]|-(?!-)|\\[nrt\\]){0,24}+"
-    r"(?:[A-Za-z][A-Za-z-]{1,20}: [^\n\\]{1,200}+(?:[\s+-]|\\[nr]){1,8}+){0,4}+"
-    r"[A-Za-z0-9+/=]{16,100}+"
-    r"(?:[A-Za-z0-9+/=\s\"',\\]|-(?!----)){0,20000}+"
-    r"(?:-{5,6}END [A-Z0-9 ]{0,40}-----)?",
+    lazy_regex(
+        r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
+        r"(?:[\s\"'+,]|-(?!-)|\\[nrt\\]){0,24}+"
+        r"(?:[A-Za-z][A-Za-z-]{1,20}: [^\n\\]{1,200}+(?:[\s+-]|\\[nr]){1,8}+){0,4}+"
+        r"[A-Za-z0-9+/=]{16,100}+"
+        r"(?:[A-Za-z0-9+/=\s\"',\\]|-(?!----)){0,20000}+"
+        r"(?:-{5,6}END [A-Z0-9 ]{0,40}-----)?",
+    ),
 )
+_OPENAI_KEY = lazy_regex(r"(?<![\w-])sk-(?:proj-|svcacct-|admin-|or-v1-)?[\w-]{20,255}+", re.ASCII)
+_URL = lazy_regex(
+    r"(?<=://)(?P<user>[^\s/@:\"'`<>\\]{0,100}+):(?P<secret>[^\s/\"'`<>\\]{3,200})@(?=[A-Za-z0-9\[])"
+)
+_LOGIN = lazy_regex(r"\b(?:bearer|basic|token)[ \t]{1,4}(?P<secret>[\w+/=.~-]{12,2048}+)", re.I | re.A)
+_NETRC = lazy_regex(r"\blogin\s{1,8}+[^\s]{1,100}+\s{1,8}+password\s{1,8}+(?P<secret>[^\s]{4,200}+)")
+_DJANGO = lazy_regex(r"SECRET_KEY\s{0,4}+=\s{0,4}+[\"'](?P<secret>[a-z0-9!@#$%^&*()_=+-]{50})[\"']")
+_ASSIGNED = lazy_regex(f"{_NAME}{_SUFFIX}{_TYPE}{_SIGN}(?:{_QUOTED}|{_BARE})", re.I | re.A)
+_LOGIN_HINT = lazy_regex(r"(?:bearer|basic|token)(?=[ \t])")
+
 _JUDGED: tuple[Pattern, ...] = (
-    Pattern(
-        "openai-key",
-        ("sk-",),
-        r"(?<![\w-])sk-(?:proj-|svcacct-|admin-|or-v1-)?[\w-]{20,255}+",
-        re.ASCII,
-        _key_like,
-    ),
-    Pattern(
-        "url-password",
-        ("://",),
-        r"(?<=://)(?P<user>[^\s/@:\"'`<>\\]{0,100}+):(?P<secret>[^\s/\"'`<>\\]{3,200})@(?=[A-Za-z0-9\[])",
-        0,
-        _url_password,
-    ),
+    Pattern("openai-key", ("sk-",), _OPENAI_KEY, _key_like),
+    Pattern("url-password", ("://",), _URL, _url_password),
     Pattern(
         "credentials",
         ("bearer", "basic", "token"),
-        r"\b(?:bearer|basic|token)[ \t]{1,4}(?P<secret>[\w+/=.~-]{12,2048}+)",
-        re.I | re.A,
-        _credentials,
-        re.compile(r"(?:bearer|basic|token)(?=[ \t])"),
+        _LOGIN,
+        lambda found: looks_random(found["secret"], 12),
+        _LOGIN_HINT,
     ),
-    Pattern(
-        "netrc-password",
-        ("login",),
-        r"\blogin\s{1,8}+[^\s]{1,100}+\s{1,8}+password\s{1,8}+(?P<secret>[^\s]{4,200}+)",
-        0,
-        _given,
-    ),
-    Pattern("django-key", ("django-insecure-",), r"django-insecure-[^\s\"'`\\]{20,100}+"),
-    Pattern(
-        "django-key",
-        ("SECRET_KEY",),
-        r"SECRET_KEY\s{0,4}+=\s{0,4}+[\"'](?P<secret>[a-z0-9!@#$%^&*()_=+-]{50})[\"']",
-    ),
-    Pattern("secret", NAME_NEEDLES, _CAPITALS, 0, _in_capitals, _NAMED),
-    Pattern(
-        "secret",
-        NAME_NEEDLES,
-        f"{_NAME}{_SUFFIX}{_TYPE}{_SIGN}(?:{_QUOTED}|{_BARE})",
-        re.I | re.A,
-        _assigned,
-        _NAMED,
-    ),
+    Pattern("netrc-password", ("login",), _NETRC, lambda found: not is_placeholder(found["secret"])),
+    Pattern("django-key", ("django-insecure-",), lazy_regex(r"django-insecure-[^\s\"'`\\]{20,100}+")),
+    Pattern("django-key", ("SECRET_KEY",), _DJANGO),
+    Pattern("secret", NAME_NEEDLES, lazy_regex(_CAPITALS), _in_capitals, _NAMED),
+    Pattern("secret", NAME_NEEDLES, _ASSIGNED, _assigned, _NAMED),
 )
 """Patterns that need more than a prefix: a name before the value, or a check."""

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.patterns import lazy_regex
-from duckflow.safety.redaction.patterns import Pattern, kind_of, lower, patterns_for, span_of
+from duckflow.safety.redaction.patterns import Pattern, lower, patterns_for
 from duckflow.safety.redaction.values import SHORTEST, looks_random
 
 MARKER = lazy_regex(r"\[redacted:[a-z0-9-]{1,40}:[0-9a-f]{4}\]")
@@ -53,9 +53,9 @@ class Redactor:
         found: dict[str, str] = {}
         lowered = lower(text)
         for pattern in patterns_for(text):
-            if pattern.may_fit(text, lowered):
-                text = self._clean_pattern(text, lowered, pattern, found, own=own)
-                lowered = lower(text)
+            cleaned = self._clean_pattern(text, lowered, pattern, found, own=own)
+            if cleaned != text:
+                text, lowered = cleaned, lower(cleaned)
         learned = {value: kind for value, kind in found.items() if own or looks_random(value, 12)}
         self._learn(learned)
         return self._clean_values(text, learned, own=own)
@@ -86,9 +86,8 @@ class Redactor:
         """Replace the matches of one pattern and add them to `found`."""
         pieces: list[str] = []
         end = 0
-        for match in pattern.find(text, lowered):
-            start, stop = span_of(match)
-            value, kind = text[start:stop], kind_of(pattern, match)
+        for start, stop, kind in pattern.find(text, lowered):
+            value = text[start:stop]
             pieces += (text[end:start], self._mark(value, kind, own=own))
             found[value] = kind
             end = stop

@@ -25,26 +25,19 @@ def count_entries(contents: Iterable[Mapping[str, Any]]) -> AuditStats:
     stats = AuditStats(defaultdict(Counter), defaultdict(Counter))
     open_questions: set[tuple[str, str]] = set()
     for content in contents:
+        kind, operation = content.get("kind"), str(content.get("operation") or "")
         question = str(content.get("session")), str(content.get("approval"))
-        match content.get("kind"):
-            case "action_finished":
-                _count(stats.operations, content.get("operation"), _OUTCOMES.get(str(content.get("outcome"))))
-            case "approval_requested" if question not in open_questions:
-                open_questions.add(question)
-                _count_question(stats, content, "asked")
-            case "approval_answered":
-                open_questions.discard(question)
-                _count_question(stats, content, _ANSWERS.get(str(content.get("verdict"))))
-            case _:
-                pass
+        column = None
+        if kind == "action_finished":
+            column = _OUTCOMES.get(str(content.get("outcome")))
+        elif kind == "approval_requested" and question not in open_questions:
+            open_questions.add(question)
+            column = "asked"
+        elif kind == "approval_answered":
+            open_questions.discard(question)
+            column = _ANSWERS.get(str(content.get("verdict")))
+        if column and operation:
+            stats.operations[operation][column] += 1
+        if column and kind != "action_finished":
+            stats.risks[str(content.get("risk") or "unknown")][column] += 1
     return stats
-
-
-def _count_question(stats: AuditStats, content: Mapping[str, Any], column: str | None) -> None:
-    _count(stats.operations, content.get("operation"), column)
-    _count(stats.risks, content.get("risk") or "unknown", column)
-
-
-def _count(rows: Rows, name: object, column: str | None) -> None:
-    if name and column:
-        rows[str(name)][column] += 1
