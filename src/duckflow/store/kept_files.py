@@ -40,6 +40,8 @@ _OUTPUTS = (
     )""",
     "CREATE INDEX outputs_evidence ON outputs (session_id, evidence_id)",
 )
+_DROP_OUTPUT = "DELETE FROM outputs WHERE session_id = ? AND evidence_id = ?"
+_INSERT_OUTPUT = "INSERT INTO outputs (session_id, evidence_id, packed, data) VALUES (?, ?, ?, ?)"
 _DROP_OUTPUTS = """DELETE FROM outputs WHERE id <= (
     SELECT id FROM (SELECT id, sum(packed) OVER (ORDER BY id DESC) AS total FROM outputs)
     WHERE total > ? ORDER BY id DESC LIMIT 1)"""
@@ -102,10 +104,8 @@ class KeptFiles:
 
     def take_notices(self) -> tuple[ErrorReported, ...]:
         """Return notices about opening the file, once."""
-        if self._told or self._database is None:
-            return ()
-        self._told = True
-        return self._database.notices
+        taken, self._told = self._told, self._database is not None
+        return self._database.notices if self._database is not None and not taken else ()
 
     def keep(self, owner: ChangeOwner, changes: Sequence[FileChange], contents: Mapping[str, bytes]) -> None:
         """Store changes durably with the content they replace; beyond the limit the oldest are dropped."""
@@ -119,15 +119,15 @@ class KeptFiles:
     def _make_room(self, connection: sqlite3.Connection, owner: ChangeOwner) -> None:
         """Drop whole requests, oldest first, but never data that the current action needs."""
         own = (owner.session_id, owner.action_id)
-        if connection.execute(_TOTAL).fetchone()[0] > self.limit:
+        if self._is_full(connection):
             connection.execute("DELETE FROM snapshots WHERE session_id != ?", own[:1])
             connection.execute(_SWEEP)
-        while connection.execute(_TOTAL).fetchone()[0] > self.limit:
-            oldest = connection.execute(_OLDEST, own).fetchone()
-            if oldest is None:
-                return
+        while self._is_full(connection) and (oldest := connection.execute(_OLDEST, own).fetchone()):
             connection.execute(_DROP, (*oldest, *own))
             connection.execute(_SWEEP)
+
+    def _is_full(self, connection: sqlite3.Connection) -> bool:
+        return connection.execute(_TOTAL).fetchone()[0] > self.limit
 
     def changes(self, session_id: str, action_id: str) -> tuple[FileChange, ...]:
         """Return the recorded changes of an action, oldest first; after a crash, not all may be made."""
@@ -147,9 +147,8 @@ class KeptFiles:
     def snapshot(self, session_id: str) -> dict[str, tuple[str, int]]:
         """Return the files before the last command: path to digest and permission bits."""
         with self._opened().read() as connection:
-            rows = connection.execute(
-                "SELECT path, digest, mode FROM snapshots WHERE session_id = ?", (session_id,)
-            ).fetchall()
+            query = "SELECT path, digest, mode FROM snapshots WHERE session_id = ?"
+            rows = connection.execute(query, (session_id,)).fetchall()
         return {path: (digest, mode) for path, digest, mode in rows}
 
     def take_snapshot(
@@ -194,13 +193,8 @@ class KeptFiles:
         """Store the full text of a result; beyond the limit, the oldest are dropped."""
         packed = zlib.compress(text.encode("utf-8", "surrogatepass"), _LEVEL)
         with self._opened().write() as connection:
-            connection.execute(
-                "DELETE FROM outputs WHERE session_id = ? AND evidence_id = ?", (session_id, evidence_id)
-            )
-            connection.execute(
-                "INSERT INTO outputs (session_id, evidence_id, packed, data) VALUES (?, ?, ?, ?)",
-                (session_id, evidence_id, len(packed), packed),
-            )
+            connection.execute(_DROP_OUTPUT, (session_id, evidence_id))
+            connection.execute(_INSERT_OUTPUT, (session_id, evidence_id, len(packed), packed))
             connection.execute(_DROP_OUTPUTS, (self.limit,))
 
     def output(self, session_id: str, evidence_id: str) -> str | None:
@@ -208,9 +202,8 @@ class KeptFiles:
         if self._unused:
             return None
         with self._opened().read() as connection:
-            row = connection.execute(
-                "SELECT data FROM outputs WHERE session_id = ? AND evidence_id = ?", (session_id, evidence_id)
-            ).fetchone()
+            query = "SELECT data FROM outputs WHERE session_id = ? AND evidence_id = ?"
+            row = connection.execute(query, (session_id, evidence_id)).fetchone()
         return zlib.decompress(row[0]).decode("utf-8", "surrogatepass") if row else None
 
     def forget(self, session_id: str) -> None:

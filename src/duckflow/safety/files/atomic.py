@@ -201,20 +201,15 @@ def _write_new(at: tuple[int, str], data: bytes, like: os.stat_result | None, mo
         while rest:
             rest = rest[os.write(opened, rest) :]
         if like is not None:
-            _keep_owner(opened, like)
+            new = os.fstat(opened)
+            if (new.st_uid, new.st_gid) != (like.st_uid, like.st_gid):
+                with suppress(PermissionError):  # only root may change the owner
+                    os.fchown(opened, like.st_uid, like.st_gid)
             mode = like.st_mode if mode is None else mode
         if mode is not None:
             os.fchmod(opened, mode & _SAFE_BITS)
         os.fsync(opened)
         return os.fstat(opened).st_mode & _SAFE_BITS
-
-
-def _keep_owner(opened: int, like: os.stat_result) -> None:
-    mine = os.fstat(opened)
-    if (mine.st_uid, mine.st_gid) != (like.st_uid, like.st_gid):
-        # only root may change the owner; otherwise the file becomes the user's
-        with suppress(PermissionError):
-            os.fchown(opened, like.st_uid, like.st_gid)
 
 
 def sweep(folder: int, *, older_than_s: float) -> None:

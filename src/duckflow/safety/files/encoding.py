@@ -3,6 +3,7 @@
 import codecs
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Literal, NamedTuple
 
 from duckflow.domain.errors import ToolError
@@ -109,8 +110,7 @@ def decode(path: str, data: bytes) -> EncodedText:
 
 def encode(path: str, text: str, codec: Codec = "utf-8") -> bytes:
     """Encode a text. Raise ToolError naming the first character that the encoding lacks."""
-    data = _encode(text, codec)
-    if data is not None:
+    if (data := _encode(text, codec)) is not None:
         return data
     place = next(place for place, letter in enumerate(text) if _encode(letter, codec) is None)
     letter = text[place]
@@ -150,25 +150,20 @@ def _by_lines(path: str, data: bytes) -> EncodedText:
 
 def _japanese(data: bytes) -> EncodedText | None:
     """Decode as Shift_JIS or EUC-JP, whichever looks more like Japanese. None if neither does."""
-    best: tuple[int, EncodedText] | None = None
+    found: dict[EncodedText, int] = {}
     for codec in _JAPANESE:
-        try:
+        with suppress(UnicodeDecodeError):
             text = data.decode(codec)
-        except UnicodeDecodeError:
-            continue
-        score = _likeness(text)
-        if score > 0 and (best is None or score > best[0]):
-            best = score, EncodedText(text, codec, data)
-    return best[1] if best else None
+            # Truncated UTF-8, read as Shift_JIS, consists of rare kanji and half-width kana.
+            found[EncodedText(text, codec, data)] = sum(map(_likeness, text))
+    best = max(found, key=lambda one: found[one], default=None)
+    return best if best and found[best] > 0 else None
 
 
-def _likeness(text: str) -> int:
-    """Score a text for looking Japanese: kana and common kanji add, rare characters subtract."""
-    # Truncated UTF-8, read as Shift_JIS, consists of rare kanji and half-width kana.
-    return sum(_weight(letter) for letter in text if letter >= "\x80")
-
-
-def _weight(letter: str) -> int:
+def _likeness(letter: str) -> int:
+    """Score a character for looking Japanese: kana and common kanji add, rare characters subtract."""
+    if letter < "\x80":
+        return 0
     if "\u3001" <= letter <= "\u30ff":
         return 3
     if "\u4e00" <= letter <= "\u9fff":

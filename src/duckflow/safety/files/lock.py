@@ -26,13 +26,11 @@ class WorkspaceLock:
             fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _write(self._held, session_id)
         except OSError as exc:
-            holder = (
-                _read(self._held) if self._held is not None and isinstance(exc, BlockingIOError) else None
-            )
+            failure = UserError("lock.failed", path=str(self._path), reason=exc.strerror or str(exc))
+            if self._held is not None and isinstance(exc, BlockingIOError):
+                failure = UsageError("lock.held", folder=workspace, **_read(self._held))
             self.release()
-            if holder is not None:
-                raise UsageError("lock.held", folder=workspace, **holder) from exc
-            raise UserError("lock.failed", path=str(self._path), reason=exc.strerror or str(exc)) from exc
+            raise failure from exc
 
     def holder(self) -> str | None:
         """Return the session that has the workspace open, if any."""

@@ -47,26 +47,23 @@ def assess_effects(
 ) -> Assessment:
     """Return the risk of applying effects. Deleting paths of `made` loses nothing of the user's."""
     rules = _EffectRules(contents, effects, frozenset(made))
+    found = ["write" if effects.effects or effects.bulk else "looks"]
     by_path: dict[str, tuple[str, ...]] = {}
-    seen: dict[str, None] = {"write": None} if effects.effects or effects.bulk else {"looks": None}
-    size = 0
+    size, large = 0, limits.large_bytes * TIMES_LARGE
     for effect in effects.effects:
         size += effect.size
-        reasons = tuple(dict.fromkeys(rules.reasons(effect, scan=size <= limits.large_bytes * TIMES_LARGE)))
+        reasons = list(rules.reasons(effect, scan=size <= large))
         by_path[effect.path] = rate(reasons).reasons
-        seen |= dict.fromkeys(reasons)
-    for dropped in effects.dropped:
-        by_path[dropped.path] = (*by_path.get(dropped.path, ()), "dropped")
-        seen["dropped"] = None
-    for path in effects.conflicts:
-        by_path[path] = (*by_path.get(path, ()), "conflict")
-        seen["conflict"] = None
-    if size > limits.large_bytes * TIMES_LARGE:
-        seen["large"] = None
+        found += reasons
+    others = [(one.path, "dropped") for one in effects.dropped]
+    for path, reason in (*others, *((path, "conflict") for path in effects.conflicts)):
+        by_path[path] = (*by_path.get(path, ()), reason)
+        found.append(reason)
+    if size > large:
+        found.append("large")
     if rules.lost_files(effects) > limits.many_files:
-        seen["mass_deletion"] = None
-    told = {path: reasons for path, reasons in by_path.items() if reasons}
-    return replace(rate(seen), by_path=told)
+        found.append("mass_deletion")
+    return replace(rate(found), by_path={path: reasons for path, reasons in by_path.items() if reasons})
 
 
 def told_apart(path: str) -> bool:
@@ -153,11 +150,9 @@ class _EffectRules:
 
     def _is_compiled(self, effect: Effect) -> bool:
         """Return whether the file is compiler output that is new or replaces older compiler output."""
-        if effect.kind not in ("created", "changed"):
-            return False
-        new = self._contents.after(effect.path) or b""
+        new = self._contents.after(effect.path) if effect.kind in ("created", "changed") else None
         old = self._contents.before(effect.path) if effect.kind == "changed" else None
-        return new.startswith(_COMPILED) and (old is None or old.startswith(_COMPILED))
+        return (new or b"").startswith(_COMPILED) and (old is None or old.startswith(_COMPILED))
 
     def _by_target(self, effect: Effect) -> Iterator[str]:
         if self._in_new_environment(effect.path):

@@ -5,7 +5,7 @@ Git itself writes objects, refs, the index and logs. Every change not known to b
 
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Literal
 
@@ -47,7 +47,9 @@ _POINTS_SOMEWHERE = lazy_regex(rb"ref: |[0-9a-f]{40}\s")
 _EXEC_STEP = lazy_regex(rb"^\s*(exec|x)\s", re.MULTILINE)
 _SECTION = lazy_regex(r'\[\s*([\w.-]+)(?:\s+"([^"\\]*)")?\s*\]')
 _SETTING = lazy_regex(r"([A-Za-z][\w-]*)\s*=\s*([^\\\"#;]*)")
-_LEADING_SETTINGS = ("core.hookspath", "core.fsmonitor", "include.path", "core.attributesfile")
+_LEADING = lazy_regex(
+    r"core\.(hookspath|fsmonitor|attributesfile)|include\.path|includeif\..*\.path", re.DOTALL
+)
 
 
 def git_reason(effect: Effect, before: ReadFile, after: ReadFile) -> GitReason | None:
@@ -73,47 +75,35 @@ def git_reason(effect: Effect, before: ReadFile, after: ReadFile) -> GitReason |
 
 def led_to_by_git(before: ReadFile) -> tuple[str, ...]:
     """Return paths in the work tree that git runs or reads because of the repository's settings."""
-    settings = _settings(before(".git/config") or b"") or ()
-    found = [value for name, _, value in (one.partition("=") for one in settings) if _leads(name)]
-    return tuple(
-        path.removeprefix("./").strip("/") for path in found if path and not path.startswith(("/", "~"))
-    )
+    settings = (one.partition("=") for one in _settings(before(".git/config") or b"") or ())
+    found = [value for name, _, value in settings if value and _LEADING.fullmatch(name)]
+    inside = (path for path in found if not path.startswith(("/", "~")))
+    return tuple(path.removeprefix("./").strip("/") for path in inside)
 
 
 def _inside(effect: Effect, inside: str, before: ReadFile, after: ReadFile) -> GitReason:
-    tails = tuple(_tails(inside))
-    if any(tail == "head" for tail in tails) and effect.kind in ("created", "deleted", "moved"):
-        return "repository"
-    if any(tail == "config" for tail in tails) and effect.kind == "changed":
-        return "ordinary" if _harmless(before(effect.path), after(effect.path)) else "git_program"
-    if any(RUNS.fullmatch(tail) for tail in tails):
-        return "git_program"
-    if not any(ORDINARY.fullmatch(tail) for tail in tails):
-        return "git_program"
-    if (
-        "rebase-merge/" in inside
-        and effect.kind != "deleted"
-        and _EXEC_STEP.search(after(effect.path) or b"")
-    ):
-        return "git_program"
-    return "mask" if effect.kind == "created" and _is_mask(inside, after, effect.path) else "ordinary"
-
-
-def _is_mask(inside: str, after: ReadFile, path: str) -> bool:
-    """Return whether an object holds the mask of a secret: only line ends, at least two."""
-    if not _OBJECT.search(inside):
-        return False
-    with suppress(zlib.error):
-        return _MASK.match(zlib.decompressobj().decompress(after(path) or b"", _ENOUGH)) is not None
-    return False
-
-
-def _tails(inside: str) -> Iterator[str]:
-    """Yield the path inside its git directory, in all readings, as a submodule's name may contain slashes."""
-    yield inside
+    # The path inside its git directory, in all readings, as a submodule's name may contain slashes.
     names = inside.split("/")
-    if names[0] in ("modules", "worktrees"):
-        yield from ("/".join(names[start:]) for start in range(2, len(names)))
+    nested = range(2, len(names)) if names[0] in ("modules", "worktrees") else ()
+    tails = [inside, *("/".join(names[start:]) for start in nested)]
+    if "head" in tails and effect.kind in ("created", "deleted", "moved"):
+        return "repository"
+    if "config" in tails and effect.kind == "changed":
+        return "ordinary" if _harmless(before(effect.path), after(effect.path)) else "git_program"
+    if any(RUNS.fullmatch(tail) for tail in tails) or not any(ORDINARY.fullmatch(tail) for tail in tails):
+        return "git_program"
+    rebases = "rebase-merge/" in inside and effect.kind != "deleted"
+    if rebases and _EXEC_STEP.search(after(effect.path) or b""):
+        return "git_program"
+    is_new_object = effect.kind == "created" and _OBJECT.search(inside)
+    return "mask" if is_new_object and _is_mask(after(effect.path) or b"") else "ordinary"
+
+
+def _is_mask(packed: bytes) -> bool:
+    """Return whether an object holds the mask of a secret: only line ends, at least two."""
+    with suppress(zlib.error):
+        return _MASK.match(zlib.decompressobj().decompress(packed, _ENOUGH)) is not None
+    return False
 
 
 def _in_bare_repository(effect: Effect, before: ReadFile, after: ReadFile) -> bool:
@@ -151,7 +141,3 @@ def _settings(text: bytes) -> list[str] | None:
         else:
             return None
     return found
-
-
-def _leads(name: str) -> bool:
-    return name in _LEADING_SETTINGS or (name.startswith("includeif.") and name.endswith(".path"))

@@ -6,6 +6,7 @@ restored right before a tool runs; text read from files, commands or the user ne
 """
 
 import hashlib
+import re
 import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
@@ -57,7 +58,10 @@ class Redactor:
             if cleaned != text:
                 text, lowered = cleaned, lower(cleaned)
         learned = {value: kind for value, kind in found.items() if own or looks_random(value, 12)}
-        self._learn(learned)
+        # Later texts are searched for these without any pattern.
+        self._learned |= {value: kind for value, kind in learned.items() if len(value) >= SHORTEST}
+        for oldest in tuple(self._learned)[:-MOST_LEARNED]:
+            del self._learned[oldest]
         return self._clean_values(text, learned, own=own)
 
     def clean_all(self, value: T, *, own: bool = False) -> T:
@@ -93,12 +97,6 @@ class Redactor:
             end = stop
         return "".join((*pieces, text[end:])) if pieces else text
 
-    def _learn(self, found: Mapping[str, str]) -> None:
-        """Remember secrets, so that later texts are searched for them without any pattern."""
-        self._learned |= {value: kind for value, kind in found.items() if len(value) >= SHORTEST}
-        for oldest in tuple(self._learned)[:-MOST_LEARNED]:
-            del self._learned[oldest]
-
     def _mark(self, value: str, kind: str, *, own: bool) -> str:
         """Return the marker of a value. Different values never share a marker."""
         digest = hashlib.blake2b(value.encode("utf-8", "surrogatepass"), key=self._key).digest()
@@ -120,7 +118,9 @@ def rewrite(value: object, change: Callable[[str], str]) -> object:
     if type(value) is str:
         return change(value)
     if isinstance(value, BaseModel):
-        return _rewrite_model(value, change)
+        fields = ((name, one, rewrite(one, change)) for name, one in value.__dict__.items())
+        update = {name: new for name, one, new in fields if new is not one and new != one}
+        return value.model_copy(update=update) if update else value
     if isinstance(value, dict):
         pairs = cast("dict[Any, Any]", value)
         changed = {rewrite(name, change): rewrite(one, change) for name, one in pairs.items()}
@@ -134,28 +134,15 @@ def rewrite(value: object, change: Callable[[str], str]) -> object:
     return value
 
 
-def _rewrite_model(model: BaseModel, change: Callable[[str], str]) -> BaseModel:
-    update: dict[str, object] = {}
-    for name, value in model.__dict__.items():
-        new = rewrite(value, change)
-        if new is not value and new != value:
-            update[name] = new
-    return model.model_copy(update=update) if update else model
-
-
 def refuse_markers(args: object) -> None:
     """Raise ToolError if a marker would be written or run in place of the secret it stands for."""
-    met: list[str] = []
 
-    def look(text: str) -> str:
-        met.extend(MARKER.findall(text))
-        return text
-
-    rewrite(args, look)
-    if met:
+    def refuse(marker: re.Match[str]) -> str:
         raise ToolError(
-            f"{met[0]} stands for a secret that is hidden from you, so it can't be written or run. "
+            f"{marker[0]} stands for a secret that is hidden from you, so it can't be written or run. "
             "Nothing was changed. Change only the other parts of the file with file_ops.edit_file, with "
             "texts that do not contain the marker; or let the program read the secret from its environment; "
             "or ask the user to put it there."
         )
+
+    rewrite(args, lambda text: MARKER.sub(refuse, text))
