@@ -35,6 +35,11 @@ class PathState(NamedTuple):
     data: bytes = b""
     """For a link, its target."""
 
+    @property
+    def kind(self) -> str:
+        """`folder`, `link:` or `file`."""
+        return FOLDER if self.word == FOLDER else LINK if self.word.startswith(LINK) else "file"
+
 
 class PathStates:
     """Paths of one folder that is held open, and of its git directory if that lies outside. Blocking."""
@@ -81,11 +86,12 @@ class PathStates:
                 raise ChangedMeanwhile(f"{path}: was changed by someone else. Nothing was changed.")
             if now is not None and wanted is not None and now.word == wanted.word:
                 _set_mode(place, wanted.mode)
-            elif wanted is not None and _kind(now) == _kind(wanted):
-                _replace(place, wanted, expected)
             else:
-                _remove(place, now)
-                _make(place, wanted)
+                if now is not None and (wanted is None or now.kind != wanted.kind):
+                    _remove(place, now)
+                    expected = None
+                if wanted is not None:
+                    _write(place, wanted, expected)
             os.fsync(place.folder)
 
     @contextmanager
@@ -95,12 +101,6 @@ class PathStates:
         root = self._git if outside and self._git is not None else self._root
         with closing_fd(root.open_folder(above or ".")) as opened:
             yield FilePlace(opened, name or ".", path, path)
-
-
-def _kind(state: PathState | None) -> str | None:
-    if state is None:
-        return None
-    return FOLDER if state.word == FOLDER else LINK if state.word.startswith(LINK) else "file"
 
 
 def _look(place: FilePlace) -> PathState | None:
@@ -120,22 +120,27 @@ def _look(place: FilePlace) -> PathState | None:
     return PathState(hashlib.sha256(data).hexdigest(), mode, data)
 
 
-def _make(place: FilePlace, wanted: PathState | None) -> None:
-    if wanted is None:
-        return
+def _write(place: FilePlace, wanted: PathState, expected: str | None) -> None:
+    """Create a file, link or folder, or replace a file by a file or a link by a link in one step."""
     if wanted.word == FOLDER:
         os.mkdir(place.name, 0o700, dir_fd=place.folder)
         _set_mode(place, wanted.mode)
-    elif wanted.word.startswith(LINK):
+    elif wanted.kind == "file":
+        atomic.replace(place, wanted.data, expected, mode=wanted.mode)
+    elif expected is None:
         os.symlink(os.fsdecode(wanted.data), place.name, dir_fd=place.folder)
     else:
-        atomic.replace(place, wanted.data, None, mode=wanted.mode)
+        temporary = atomic.temporary_name()
+        os.symlink(os.fsdecode(wanted.data), temporary, dir_fd=place.folder)
+        try:
+            os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=place.folder)
+            raise
 
 
-def _remove(place: FilePlace, now: PathState | None) -> None:
-    """Remove whatever is at the place. A folder must be empty."""
-    if now is None:
-        return
+def _remove(place: FilePlace, now: PathState) -> None:
     if now.word != FOLDER:
         os.unlink(place.name, dir_fd=place.folder)
         return
@@ -145,21 +150,6 @@ def _remove(place: FilePlace, now: PathState | None) -> None:
         if exc.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
         raise ToolError(f"{place.path}: is not empty, so it stays.") from exc
-
-
-def _replace(place: FilePlace, wanted: PathState, expected: str | None) -> None:
-    """Replace a file by a file, or a link by a link, in one step."""
-    if not wanted.word.startswith(LINK):
-        atomic.replace(place, wanted.data, expected, mode=wanted.mode)
-        return
-    temporary = atomic.temporary_name()
-    os.symlink(os.fsdecode(wanted.data), temporary, dir_fd=place.folder)
-    try:
-        os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary, dir_fd=place.folder)
-        raise
 
 
 def _set_mode(place: FilePlace, mode: int) -> None:
