@@ -28,6 +28,7 @@ _BEGIN, _END = "-----BEGIN", "-----END"
 _LONGEST_KEY = 20_000
 _LONGEST_LINE = 600
 _LONGEST_RUN = 65_536
+_SECRET_LETTERS = "".join(map(chr, range(ord("!"), ord("~") + 1)))
 _OPAQUE = lazy_regex(r"[A-Za-z0-9+/=_-]{200,}\Z")
 """Signature or encrypted thinking, which may contain the beginning of a key by chance."""
 _TELLING = lazy_regex(rf"[!-~]*(?:{'|'.join(NAME_NEEDLES)}|bearer|basic|login)", re.IGNORECASE)
@@ -134,7 +135,7 @@ class PieceRedaction:
         if over is None and len(held) - key < _LONGEST_KEY:
             return key
         over = over or 0
-        end = _run_start(held)
+        end = len(held.rstrip(_SECRET_LETTERS))
         line = max(held.rfind("\n", 0, end) + 1, len(held) - _LONGEST_LINE, over)
         if "\n" not in held[end:] and (name := _TELLING.search(held, line)):
             end = min(end, name.start())
@@ -152,14 +153,6 @@ def _last_key(held: str) -> tuple[int, int | None]:
     end = held.find(_END, begin)
     over = held.find("-----", end + len(_END)) if end >= 0 else -1
     return begin, over + 5 if over >= 0 else None
-
-
-def _run_start(held: str) -> int:
-    """Return the start of the last word, made of the characters that secrets use."""
-    start = len(held)
-    while start > 0 and "!" <= held[start - 1] <= "~":
-        start -= 1
-    return start
 
 
 def _value_start(held: str, value: str, end: int) -> int:

@@ -54,9 +54,9 @@ class Redactor:
         found: dict[str, str] = {}
         lowered = lower(text)
         for pattern in patterns_for(text):
-            cleaned = self._clean_pattern(text, lowered, pattern, found, own=own)
-            if cleaned != text:
-                text, lowered = cleaned, lower(cleaned)
+            if pattern.may_fit(text, lowered):
+                text = self._clean_pattern(text, lowered, pattern, found, own=own)
+                lowered = lower(text)
         learned = {value: kind for value, kind in found.items() if own or looks_random(value, 12)}
         # Later texts are searched for these without any pattern.
         self._learned |= {value: kind for value, kind in learned.items() if len(value) >= SHORTEST}
