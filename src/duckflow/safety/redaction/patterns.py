@@ -112,6 +112,14 @@ def _url_password(found: re.Match[str]) -> bool:
     return not port and not marked and secret != found["user"] and not is_placeholder(secret)
 
 
+def _given(found: re.Match[str]) -> bool:
+    return not is_placeholder(found["secret"])
+
+
+def _credentials(found: re.Match[str]) -> bool:
+    return looks_random(found["secret"], 12)
+
+
 def _assigned(found: re.Match[str]) -> bool:
     """Check an assigned value. Without quotes it may be a name, so it must look more like a secret."""
     value = found["quoted"] or found["bare"]
@@ -197,10 +205,10 @@ _JUDGED: tuple[Pattern, ...] = (
         "credentials",
         ("bearer", "basic", "token"),
         _LOGIN,
-        lambda found: looks_random(found["secret"], 12),
+        _credentials,
         _LOGIN_HINT,
     ),
-    Pattern("netrc-password", ("login",), _NETRC, lambda found: not is_placeholder(found["secret"])),
+    Pattern("netrc-password", ("login",), _NETRC, _given),
     Pattern("django-key", ("django-insecure-",), lazy_regex(r"django-insecure-[^\s\"'`\\]{20,100}+")),
     Pattern("django-key", ("SECRET_KEY",), _DJANGO),
     Pattern("secret", NAME_NEEDLES, lazy_regex(_CAPITALS), _in_capitals, _NAMED),
