@@ -171,7 +171,7 @@ async def test_G8_the_difference_is_that_between_before_and_now(folder: Path):
 
 
 async def test_G8_content_that_went_past_the_limit_is_said_to_be_gone(folder: Path, monkeypatch):
-    monkeypatch.setattr("duckflow.app.foundation.open_kept_files", small_store)
+    monkeypatch.setattr("duckflow.app.resources.open_kept_files", small_store)
     (folder / "a.txt").write_bytes(os.urandom(40_000).hex().encode())
     (folder / "b.txt").write_bytes(os.urandom(40_000).hex().encode())
     steps = [decision("", write(name, "new\n"), next_step="done") for name in ("a.txt", "b.txt")]
