@@ -1,7 +1,7 @@
-"""M4: what the source asks of the catalogues is there, and what is there is asked for.
+"""M4: the catalogues have every key that the source uses, and no others.
 
-A key counts as asked for when it stands as a literal (or as the beginning of an f-string) anywhere in the
-source. Where it stands as an argument that must be a key, it must exist, and every slot must get a value.
+A key counts as used if it occurs as a literal, or as the beginning of an f-string, anywhere in the source. As
+an argument that must be a key, it must exist, and every slot must get a value.
 """
 
 import ast

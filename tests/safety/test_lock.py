@@ -1,4 +1,4 @@
-"""Two sessions on one workspace: one works, the other is told who has it (SAFETY 16)."""
+"""Two sessions on one workspace: one works, the other learns which session has it (SAFETY 16)."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Where a path leads outside the workspace, and reading one regular file there (G3)."""
+"""Detect paths outside the workspace, and read one regular file there (G3)."""
 
 import os
 from pathlib import Path

@@ -80,7 +80,7 @@ def test_the_same_secret_has_the_same_marker_and_another_one_another():
 
 
 def test_another_process_has_another_marker():
-    """Nobody can try out guesses: the hash has a key that is not kept."""
+    """The hash has a key that is not stored, so guesses can not be tested."""
     shown = {Redactor(key=bytes([number]) * 32).clean(TOKEN) for number in range(20)}
     assert len(shown) > 10
 
@@ -172,7 +172,7 @@ class TestKnownValues:
 
 
 class TestOwnWords:
-    """What the model wrote itself reaches the tool as it was written; nothing else does."""
+    """Text that the model wrote reaches the tool unchanged; redacted secrets of others do not."""
 
     def test_what_the_model_wrote_is_put_back(self):
         redactor = Redactor()

@@ -1,4 +1,4 @@
-"""What is seen of an action, and the risk of each thing seen (G2)."""
+"""Findings about an action, and the risk of each finding (G2)."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What the operating system refuses becomes a clear sentence, and leaves everything as it was."""
+"""A refusal of the operating system becomes a clear sentence, and changes nothing."""
 
 import os
 import subprocess

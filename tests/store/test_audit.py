@@ -1,4 +1,4 @@
-"""G6: an append-only chain of entries; any change to it is found, also when two processes write at once."""
+"""G6: verification finds any change to the chain of entries, even if two processes write at once."""
 
 import json
 import sqlite3
@@ -213,7 +213,7 @@ def test_swapped_entries_are_found(path, pair):
 
 
 def test_a_chain_written_anew_is_found(log, path):
-    """Whoever changes an entry and mends all hashes after it, and the file beside it, lacks the key."""
+    """An attacker who recomputes the hashes and rewrites the file next to the database lacks the key."""
     log.append("s", EVENTS)
     previous, statements = GENESIS, []
     for entry in read_entries(log.database):

@@ -1,4 +1,4 @@
-"""The event log: what was appended is what is loaded, in order, once, whoever else writes (E3, L1)."""
+"""The event log loads appended events in order and once, even if other processes write (E3, L1)."""
 
 from datetime import UTC, datetime, timedelta, timezone
 

@@ -1,4 +1,4 @@
-"""What files were: kept once, bounded, durable, and without harm when it is damaged (SAFETY 11, 13)."""
+"""Old file contents are stored once, within a limit and durably; damage harms nothing else (SAFETY 11, 13)."""
 
 import hashlib
 import os

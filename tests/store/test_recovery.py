@@ -1,4 +1,4 @@
-"""A damaged file is set aside, what can be read is kept, and the user is told (SAFETY 13)."""
+"""A damaged file is set aside, its readable rows are kept, and the user is informed (SAFETY 13)."""
 
 import random
 import sqlite3
@@ -40,7 +40,7 @@ def overwrite(path, start, size, seed=1):
 
 
 def event_page(path, number):
-    """Where the page with events of this number begins."""
+    """Return the offset of the page with events that has this number."""
     content = path.read_bytes()
     pages = [at for at in range(0, len(content), PAGE) if b'"type":"reply"' in content[at : at + PAGE]]
     return pages[number]
@@ -51,7 +51,7 @@ def set_aside(path):
 
 
 def failures(log):
-    """What the user is told when all sessions are listed and read, one after the other."""
+    """List and read all sessions, and return the keys of the errors that the user sees."""
     told = set()
     try:
         names = [one.id for one in Sessions(log.database).listed()]

@@ -11,7 +11,7 @@ from duckflow.store.sessions import Sessions, SessionSummary
 
 
 class Clock:
-    """Says what it is told."""
+    """Clock that returns the time set by the test."""
 
     now = datetime(2026, 1, 1, tzinfo=UTC)
 

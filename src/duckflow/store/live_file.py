@@ -82,7 +82,7 @@ class LiveWriter:
 
 
 def read_live(path: Path, clock: Callable[[], float] = time.time) -> LiveView:
-    """Return the text that a session is producing; empty if there is none."""
+    """Return the text that a session is producing, if any."""
     reply: list[str] = []
     thinking: list[str] = []
     output, until = "", 0.0

@@ -15,7 +15,7 @@ from duckflow.store.database.database import Database
 
 
 class SessionSummary(Frozen):
-    """Summary of a session. `outcome` is that of its last finished request, None if there is none."""
+    """Summary of a session. `outcome` is the outcome of its last finished request, if any."""
 
     id: str
     workspace: str
