@@ -4,7 +4,7 @@ from pathlib import Path
 
 from duckflow.domain.events import ActionFinished, ActionStarted, ApprovalRequested, StoredEvent
 from duckflow.domain.questions.approval import AnswerApproval
-from duckflow.safety.policy.named_files import MOST, named_files
+from duckflow.safety.policy.command_risk import MOST_NAMED, named_files
 from fakes.engine import action, decision, engine
 from fakes.rows import every_row
 
@@ -137,7 +137,7 @@ NAMED = {
 def test_G5_the_files_a_command_names_are_found():
     missing = [command for command, path in NAMED.items() if path not in named_files(command)]
     assert not missing
-    assert len(named_files("a b " * 100_000 + " ".join(map(str, range(1000))))) == MOST
+    assert len(named_files("a b " * 100_000 + " ".join(map(str, range(1000))))) == MOST_NAMED
 
 
 async def test_SAFETY_7_an_approval_is_used_once(folder: Path):

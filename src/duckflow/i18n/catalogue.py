@@ -16,7 +16,6 @@ from duckflow.domain.patterns import lazy_regex
 
 Language = Literal["ja", "en"]
 
-LANGUAGES: tuple[Language, ...] = ("ja", "en")
 _LOCALE_VARIABLES = ("LC_ALL", "LC_MESSAGES", "LANG")
 _SECTION = lazy_regex(r"^(?=\[[a-z_.]+\]$)", re.MULTILINE)
 _SLOT = lazy_regex(r"\{\{|\}\}|\{(\w+)\}")
@@ -82,7 +81,7 @@ def current_language() -> Language:
 def detect(configured: str, environ: Mapping[str, str]) -> Language:
     """Choose the language: the setting, otherwise DUCKFLOW_LANGUAGE, otherwise the locale (M4)."""
     for wish in (configured, environ.get("DUCKFLOW_LANGUAGE", "")):
-        if wish in LANGUAGES:
+        if wish in ("ja", "en"):
             return wish
     locale = next((environ[name] for name in _LOCALE_VARIABLES if environ.get(name)), "")
     return "ja" if locale.lower().startswith("ja") else "en"

@@ -19,8 +19,7 @@ from duckflow.loops.acting.approvals import ChangeOutline, ask_about
 from duckflow.loops.calls import ResolvedCall
 from duckflow.safety.files.outside import OutsideFile, find_outside
 from duckflow.safety.files.workspace import Workspace
-from duckflow.safety.policy.command_risk import Place, similar_commands
-from duckflow.safety.policy.named_files import named_files
+from duckflow.safety.policy.command_risk import Place, named_files, similar_commands
 from duckflow.safety.policy.policy import PolicyCase, PolicyVerdict, decide, may_remember
 from duckflow.safety.policy.protected import (
     Protection,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from duckflow.domain.errors import ToolError
 from duckflow.safety.descriptors import closing_fd
 from duckflow.safety.files import atomic
-from duckflow.safety.files.confined_open import open_walking
+from duckflow.safety.files.confined_open import FOLDER, open_walking
 from duckflow.safety.files.encoding import decode
 from duckflow.safety.files.errors import as_tool_errors
 from duckflow.safety.paths import check_characters
@@ -44,8 +44,7 @@ def find_outside(text: str, root: Path, denied: tuple[str, ...]) -> OutsideFile 
 def read_outside(real: str) -> str:
     """Return the text of a regular file by its real path, following no link on the way."""
     with as_tool_errors(real):
-        top = os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        with closing_fd(top), closing_fd(_open(top, real)) as opened:
+        with closing_fd(os.open("/", FOLDER)) as top, closing_fd(_open(top, real)) as opened:
             atomic.check_regular(os.fstat(opened), real, READ_CAP)
             data = atomic.read_all(opened, real, READ_CAP)
     return decode(real, data).text

@@ -26,6 +26,21 @@ _SED_LOOKS = lazy_regex(r"(\d+|\$)?(,(\d+|\$))?p")
 _SED_ACTS = lazy_regex(r"(^|[;}/\d])\s*[ewr](\s|$)|/[a-z]*[ew]")
 _AWK_ACTS = lazy_regex(r"system|getline|[|>]|@include|@load")
 _ANY = "*"
+_FILE_WORD = lazy_regex(r"[^\s\"'`$;|&<>()=,]+")
+_MODULE_NAME = lazy_regex(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_READ_BY = {
+    "make": ("Makefile", "makefile", "GNUmakefile"),
+    "just": ("justfile", "Justfile", ".justfile"),
+    **dict.fromkeys(("npm", "npx", "yarn", "pnpm", "bun", "node"), ("package.json",)),
+    "cargo": ("Cargo.toml", "build.rs"),
+    **dict.fromkeys(("pytest", "tox", "nox"), ("conftest.py", "tox.ini", "noxfile.py", "pyproject.toml")),
+    **dict.fromkeys(("pip", "pip3", "uv"), ("setup.py", "pyproject.toml", "setup.cfg")),
+    **dict.fromkeys(("docker", "podman"), ("Dockerfile", "compose.yaml", "docker-compose.yml")),
+}
+"""Files that programs read although the command does not name them."""
+
+MOST_NAMED = 200
+"""Largest number of paths to look up for one command."""
 
 
 class _Options(NamedTuple):
@@ -212,3 +227,18 @@ def _only_looks(options: _Options, rest: list[str]) -> bool:
         if word.startswith("--") or not set(letters) <= set(options.letters):
             return False
     return True
+
+
+def named_files(command: str) -> tuple[str, ...]:
+    """Return paths of possible files that a command names or is known to read (G5)."""
+    return tuple(dict.fromkeys(_possible_files(command)))[:MOST_NAMED]
+
+
+def _possible_files(command: str) -> Iterator[str]:
+    words = _FILE_WORD.findall(command)
+    for before, word in zip(["", *words], words, strict=False):
+        yield word.removeprefix("./")
+        yield from _READ_BY.get(word.rpartition("/")[2], ())
+        if before == "-m" and _MODULE_NAME.fullmatch(word):
+            path = word.replace(".", "/")
+            yield from (f"{path}.py", f"{path}/__main__.py", f"{path}/__init__.py")

@@ -55,9 +55,8 @@ class _Names(NamedTuple):
 
 
 class ProtectedKind(NamedTuple):
-    """One kind of protected names, and the reason for its protection."""
+    """One kind of protected names."""
 
-    why: str
     protection: Protection
     patterns: tuple[str, ...]
 
@@ -67,7 +66,7 @@ def protected_kinds() -> Mapping[str, ProtectedKind]:
     """Read the table from the package."""
     raw = tomllib.loads(Path(__file__).with_name("protected.toml").read_text("utf-8"))
     return {
-        kind: ProtectedKind(row["why"], _READING[row["reading"]], tuple(row["names"].split()))
+        kind: ProtectedKind(_READING[row["reading"]], tuple(row["names"].split()))
         for kind, row in raw.items()
     }
 
