@@ -43,10 +43,13 @@ def find_outside(text: str, root: Path, denied: tuple[str, ...]) -> OutsideFile 
 
 def read_outside(real: str) -> str:
     """Return the text of a regular file by its real path, following no link on the way."""
-    with as_tool_errors(real):
-        with closing_fd(os.open("/", FOLDER)) as top, closing_fd(_open(top, real)) as opened:
-            atomic.check_regular(os.fstat(opened), real, READ_CAP)
-            data = atomic.read_all(opened, real, READ_CAP)
+    with (
+        as_tool_errors(real),
+        closing_fd(os.open("/", FOLDER)) as top,
+        closing_fd(_open(top, real)) as opened,
+    ):
+        atomic.check_regular(os.fstat(opened), real, READ_CAP)
+        data = atomic.read_all(opened, real, READ_CAP)
     return decode(real, data).text
 
 
