@@ -20,17 +20,20 @@ class WorkspaceLock:
 
     def take(self, session_id: str, workspace: str) -> None:
         """Take the lock. Raise UsageError naming the holder and the time if another session has it."""
+        opened: int | None = None
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._held = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _write(self._held, session_id)
+            opened = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _write(opened, session_id)
         except OSError as exc:
             failure = UserError("lock.failed", path=str(self._path), reason=exc.strerror or str(exc))
-            if self._held is not None and isinstance(exc, BlockingIOError):
-                failure = UsageError("lock.held", folder=workspace, **_read(self._held))
-            self.release()
+            if opened is not None:
+                if isinstance(exc, BlockingIOError):
+                    failure = UsageError("lock.held", folder=workspace, **_read(opened))
+                os.close(opened)
             raise failure from exc
+        self._held = opened
 
     def holder(self) -> str | None:
         """Return the session that has the workspace open, if any."""
