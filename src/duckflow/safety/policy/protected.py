@@ -55,8 +55,9 @@ class _Names(NamedTuple):
 
 
 class ProtectedKind(NamedTuple):
-    """One kind of protected names."""
+    """One kind of protected names, and the reason for its protection."""
 
+    why: str
     protection: Protection
     patterns: tuple[str, ...]
 
@@ -66,7 +67,7 @@ def protected_kinds() -> Mapping[str, ProtectedKind]:
     """Read the table from the package."""
     raw = tomllib.loads(Path(__file__).with_name("protected.toml").read_text("utf-8"))
     return {
-        kind: ProtectedKind(_READING[row["reading"]], tuple(row["names"].split()))
+        kind: ProtectedKind(row["why"], _READING[row["reading"]], tuple(row["names"].split()))
         for kind, row in raw.items()
     }
 
