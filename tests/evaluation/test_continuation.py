@@ -66,7 +66,7 @@ def test_all_that_is_known_is_in_the_context_J4():
     assert found.unavailable == ("e4 delete: the user said no",)
     assert found.partial_successes == ("a.py exists [e2]", "in part (0.30): it prints hello [e2]")
     assert found.problems == (
-        "a check that has to succeed has failed",
+        "a required check failed",
         "no test was run",
         "not met (0.00): it is tested",
         "not met (0.30): it prints hello",

@@ -9,10 +9,12 @@ from duckflow.domain.decision import Operation
 from duckflow.domain.errors import BadAnswer, ProviderError
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.state import AgentState, Items, Request, TranscriptEntry
-from duckflow.prompts.plans import evidence_of, plan_request, summary_of
+from duckflow.prompts.evidence import evidence_in
+from duckflow.prompts.questions import summary_of
 from duckflow.services.plans import draft_plan
 from duckflow.services.questions import put
 from duckflow.services.task_lists import draft_tasks
+from fakes.cases import seen
 from fakes.model import ONE_CALL, FakeModel
 from fakes.plans import plan, step, tasks
 from fakes.rows import every_row
@@ -112,7 +114,8 @@ async def test_what_a_model_writes_can_t_look_like_another_line_of_the_plan():
 
 
 def test_the_prompt_for_a_plan_carries_goal_summary_and_evidence_B2():
-    request = plan_request(ModelTraits(name="m"), "Make a game", "- Now: games", ("[e1] old", "[e2] new"))
+    evidence = (*seen("e1", text="old"), *seen("e2", text="new"))
+    request = draft_plan("Make a game", "- Now: games", evidence).prompt(ModelTraits(name="m"))
     system, asked = request.messages
     assert request.output == "PlanDraft"
     assert "Output: PlanDraft\n" in system.text
@@ -123,8 +126,8 @@ def test_the_prompt_for_a_plan_carries_goal_summary_and_evidence_B2():
 
 
 def test_evidence_that_does_not_fit_goes_oldest_first_and_the_goal_stays_F3():
-    evidence = [f"[e{n}] " + "word " * 400 for n in range(1, 30)]
-    request = plan_request(ModelTraits(name="m", window=4096), "Make a game", "", evidence)
+    evidence = seen(*(f"e{n}" for n in range(1, 30)), text="word " * 400)
+    request = draft_plan("Make a game", "", evidence).prompt(ModelTraits(name="m", window=4096))
     asked = request.messages[1].text
     assert "[e29]" in asked
     assert "[e1] " not in asked
@@ -144,7 +147,7 @@ def test_summary_and_evidence_come_from_the_state():
         ),
     )
     assert summary_of(state) == "- hello → hi\n- Now: make a game\n- Constraint: no dependencies"
-    assert evidence_of(state) == ("[e2] found",)
+    assert [one.text for one in evidence_in(state) if one.current] == ["found"]
 
 
 def listed(*drafts):
@@ -155,7 +158,7 @@ async def tasks_from(*answers, of=None):
     model = FakeModel(*answers)
     whole = plan(of or step("a"), step("b", "a"))
     made, usage = await put(
-        model, draft_tasks(whole, whole.steps[0], "- Now: game", ("[e1] seen",), OPERATIONS)
+        model, draft_tasks(whole, whole.steps[0], "- Now: game", seen("e1", text="seen"), OPERATIONS)
     )
     return made, usage, model
 

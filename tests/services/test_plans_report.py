@@ -5,7 +5,6 @@ import json
 from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import ModelTraits, Usage
 from duckflow.domain.work.plan import TaskList
-from duckflow.prompts.plans import report_request
 from duckflow.services.questions import put
 from duckflow.services.reports import TaskReport, plain_report, write_report
 from fakes.model import ONE_CALL, FakeModel
@@ -89,7 +88,7 @@ async def test_a_task_that_ran_may_still_tell_of_a_failure_C3():
     [
         ("success", ("completed", "failed"), "`status` can't be success: 1 tasks failed and 0 did not run"),
         ("partial", ("failed", "pending"), "so it is failed"),
-        ("cancelled", ("completed",), "nobody stopped the list"),
+        ("cancelled", ("completed",), "the list was not stopped"),
     ],
 )
 async def test_a_report_that_makes_more_of_it_than_happened_is_mended_once_C3(claimed, statuses, problem):
@@ -133,7 +132,7 @@ async def test_a_model_that_can_be_bound_is_bound_to_the_whole_shape():
 
 def test_a_long_list_keeps_its_failures_in_a_small_window():
     many = ended(*["completed"] * 60, "failed", result="the cause " * 20)
-    request = report_request(ModelTraits(name="m", window=2048), many, "x" * 5000)
+    request = write_report(many, "x" * 5000).prompt(ModelTraits(name="m", window=2048))
     asked = request.messages[1].text
     assert "the cause" in asked
     assert "60 more tasks, all completed" in asked

@@ -4,7 +4,7 @@ import json
 
 from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import ModelTraits, Usage
-from duckflow.prompts.evaluation import SMALL_ANSWER
+from duckflow.prompts.questions import SMALL_ANSWER
 from duckflow.services.evaluation import (
     MOST_REQUIREMENTS,
     RequirementList,

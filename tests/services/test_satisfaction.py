@@ -8,7 +8,8 @@ from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.work.objective import Evidence
 from duckflow.evaluation.verdict import compute_verdict
-from duckflow.prompts.evaluation import SMALL_EVIDENCE, satisfaction_request, small_verdict_schema
+from duckflow.prompts.evaluation import satisfaction_request, small_verdict_schema
+from duckflow.prompts.questions import SMALL_EVIDENCE
 from duckflow.prompts.templates import template
 from duckflow.prompts.tokens import estimate_tokens
 from duckflow.services.evaluation import evaluate_task_satisfaction
@@ -133,8 +134,8 @@ def test_for_a_request_for_information_the_reply_itself_is_judged_against_its_so
 
 def test_what_failed_is_said():
     _, text = asked(case(verification="failed", failing=("a.py", "shell.run")))
-    assert "A check that has to succeed has failed." in text
-    assert "Failed and not made good since: a.py, shell.run" in text
+    assert "A required check failed." in text
+    assert "Failed, with no success since: a.py, shell.run" in text
     assert "failed" not in asked(case())[1]
     assert "(nothing)" in asked(case(reply=" "))[1]
 

@@ -80,7 +80,7 @@ def _problems(evaluation: SatisfactionEvaluation | None, failure: FailureAnalysi
     if evaluation is None:
         return
     if "failing_verification" in evaluation.caps:
-        yield "a check that has to succeed has failed"
+        yield "a required check failed"
     yield from evaluation.missing_aspects
     for one in sorted(evaluation.requirement_scores, key=lambda one: one.priority):
         if one.score < DONE_AT:

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from duckflow.domain.model import ChatMessage, JsonSchema, ModelRequest, PromptUse
+from duckflow.domain.model import JsonSchema, ModelRequest, PromptUse
 
 SectionName = Literal[
     "base",
@@ -33,11 +33,3 @@ def object_schema(**properties: JsonSchema) -> JsonSchema:
         "required": list(properties),
         "additionalProperties": False,
     }
-
-
-def question_messages(output: str, system: str, text: str) -> tuple[ChatMessage, ...]:
-    """Build the messages of a side question: first the fixed text, which calls share, then the case."""
-    return (
-        ChatMessage(role="system", text=system, stable=True),
-        ChatMessage(role="user", text=f"{text}\n\nOutput: {output}"),
-    )

@@ -20,13 +20,9 @@ from duckflow.domain.work.objective import (
     SatisfactionEvaluation,
     Share,
 )
-from duckflow.prompts.evaluation import (
-    evaluation_request,
-    listed,
-    satisfaction_request,
-    spoken_text,
-    whole_request,
-)
+from duckflow.prompts.evaluation import satisfaction_request
+from duckflow.prompts.questions import listed, question_request, spoken_text, whole_request
+from duckflow.prompts.templates import template
 from duckflow.services.questions import Question
 
 MOST_REQUIREMENTS = 12
@@ -73,8 +69,8 @@ def extract_task_requirements(
     """Ask for the requirements of a request. Without an answer, the request is the only requirement (J1)."""
     return Question(
         kind="requirements",
-        prompt=lambda traits: evaluation_request(
-            "RequirementList", traits, "requirements", spoken_text(summary), request
+        prompt=lambda traits: question_request(
+            "RequirementList", traits, template("requirements"), spoken_text(summary), request
         ),
         shape=RequirementList,
         check=_problems,
@@ -193,8 +189,8 @@ def extract_missing_information(
 
     return Question(
         kind="missing",
-        prompt=lambda traits: evaluation_request(
-            "MissingInfoAnalysis", traits, "missing", about, case.request, case.evidence
+        prompt=lambda traits: question_request(
+            "MissingInfoAnalysis", traits, template("missing"), about, case.request, case.evidence
         ),
         shape=MissingInfoAnalysis,
         read=read,
@@ -260,7 +256,9 @@ def _analysis(
 ) -> AnalysisQuestion:
     return Question(
         kind=kind,
-        prompt=lambda traits: evaluation_request("FailureAnalysis", traits, kind, told, request, evidence),
+        prompt=lambda traits: question_request(
+            "FailureAnalysis", traits, template(kind), told, request, evidence
+        ),
         shape=FailureAnalysis,
         check=lambda analysis: () if analysis.cause.strip() else ("`cause` is empty",),
         read=lambda analysis: FailureAnalysis(

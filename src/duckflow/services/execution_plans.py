@@ -7,7 +7,8 @@ from duckflow.domain.model import ModelRequest, ModelTraits
 from duckflow.domain.text import cut, letters_of, one_line
 from duckflow.domain.work.objective import ContinuationContext, Evidence, ExecutionPlan
 from duckflow.prompts.continuation import SMALL_TOLD, TOLD, continuation_text
-from duckflow.prompts.evaluation import evaluation_request
+from duckflow.prompts.questions import question_request, spoken_text
+from duckflow.prompts.templates import template
 from duckflow.services.plans import MOST_STEPS, PlanDraft
 from duckflow.services.questions import Question
 
@@ -20,10 +21,9 @@ def plan_initial_execution(
     request: str, summary: str, evidence: Sequence[Evidence]
 ) -> Question[PlanDraft, ExecutionPlan | None]:
     """Ask for the plan of the first attempt; the answer is None if no model can tell."""
-    known = f"What was spoken of before:\n{summary}" if summary.strip() else ""
     return Question(
         kind="first_plan",
-        prompt=lambda traits: _request(traits, request, known, evidence),
+        prompt=lambda traits: _prompt(traits, request, spoken_text(summary), evidence),
         shape=PlanDraft,
         check=lambda draft: _problems(draft, ()),
         read=_plan,
@@ -39,7 +39,7 @@ def plan_continuation_execution(
 
     def prompt(traits: ModelTraits) -> ModelRequest:
         known = continuation_text(context, SMALL_TOLD if traits.small else TOLD)
-        return _request(traits, request, known, evidence)
+        return _prompt(traits, request, [known], evidence)
 
     return Question(
         kind="next_plan",
@@ -51,10 +51,10 @@ def plan_continuation_execution(
     )
 
 
-def _request(traits: ModelTraits, request: str, known: str, evidence: Sequence[Evidence]) -> ModelRequest:
-    """Ask for the plan of an attempt; `known` is what it must take into account."""
-    about = [known.strip()] if known.strip() else []
-    return evaluation_request("PlanDraft", traits, "execution_plan", about, request, evidence)
+def _prompt(
+    traits: ModelTraits, request: str, about: Sequence[str], evidence: Sequence[Evidence]
+) -> ModelRequest:
+    return question_request("PlanDraft", traits, template("execution_plan"), about, request, evidence)
 
 
 def plain_continuation(context: ContinuationContext) -> ExecutionPlan:

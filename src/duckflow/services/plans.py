@@ -4,8 +4,10 @@ from collections.abc import Iterable, Sequence
 
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.text import cut, one_line
+from duckflow.domain.work.objective import Evidence
 from duckflow.domain.work.plan import Plan, PlanStep, Risk, find_cycle, new_id
-from duckflow.prompts.plans import plan_request
+from duckflow.prompts.questions import PLAN_ANSWER, question_request, spoken_text
+from duckflow.prompts.templates import template
 from duckflow.services.questions import Question
 
 FEWEST_STEPS, MOST_STEPS = 3, 7
@@ -32,11 +34,14 @@ class PlanDraft(Frozen):
     steps: tuple[StepDraft, ...]
 
 
-def draft_plan(goal: str, summary: str, evidence: Sequence[str]) -> Question[PlanDraft, Plan]:
+def draft_plan(goal: str, summary: str, evidence: Sequence[Evidence]) -> Question[PlanDraft, Plan]:
     """Ask for a plan that reaches the goal."""
+    about = [f"Goal of the plan: {goal}", *spoken_text(summary)]
     return Question(
         kind="plan",
-        prompt=lambda traits: plan_request(traits, goal, summary, evidence),
+        prompt=lambda traits: question_request(
+            "PlanDraft", traits, template("plan"), about, evidence=evidence, most_answer=PLAN_ANSWER
+        ),
         shape=PlanDraft,
         check=_problems,
         read=lambda draft: _plan(draft, goal),

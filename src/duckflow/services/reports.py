@@ -5,10 +5,14 @@ from typing import Literal
 
 from duckflow.domain.events import TaskReported
 from duckflow.domain.frozen import Frozen, replace
-from duckflow.domain.text import cut, one_line
+from duckflow.domain.model import ModelRequest, ModelTraits
+from duckflow.domain.text import cut, head_and_tail, one_line
 from duckflow.domain.work.plan import Task, TaskList
-from duckflow.prompts.plans import report_request
+from duckflow.prompts.questions import question_request
+from duckflow.prompts.templates import template
+from duckflow.prompts.tokens import estimate_tokens
 from duckflow.services.questions import Question
+from duckflow.services.task_lists import task_line
 
 ReportStatus = Literal["success", "partial", "failed", "cancelled"]
 
@@ -16,7 +20,8 @@ CANCELLED = "cancelled"
 """Result of a task that was stopped (C4)."""
 
 _WORSE: Sequence[ReportStatus] = ("success", "partial", "failed")
-_SUMMARY, _CAUSE, _NEXT = 1000, 300, 500
+_SUMMARY, _CAUSE, _NEXT, _REQUEST = 1000, 300, 500, 1000
+_ANSWER = 1024
 
 
 class FailureCause(Frozen):
@@ -40,12 +45,28 @@ def write_report(task_list: TaskList, request: str = "") -> Question[TaskReport,
     facts = plain_report(task_list)
     return Question(
         kind="report",
-        prompt=lambda traits: report_request(traits, task_list, request),
+        prompt=lambda traits: _prompt(traits, task_list, request),
         shape=TaskReport,
         check=lambda report: _contradictions(report, facts),
         read=lambda report: _merged(facts, report, task_list),
         otherwise=lambda: facts,
     )
+
+
+def _prompt(traits: ModelTraits, task_list: TaskList, request: str) -> ModelRequest:
+    about = [f"The tasks and their results\n{_task_lines(task_list.tasks, traits.window // 2)}"]
+    asked = cut(request, _REQUEST)
+    return question_request("TaskReport", traits, template("report"), about, asked, most_answer=_ANSWER)
+
+
+def _task_lines(tasks: Sequence[Task], budget: int) -> str:
+    """Return a line for each task, or only a count of the completed ones if the lines are too long."""
+    lines = "\n".join(map(task_line, tasks))
+    if estimate_tokens(lines) <= budget:
+        return lines
+    telling = [task_line(task) for task in tasks if task.status != "completed"]
+    counted = f"{len(tasks) - len(telling)} more tasks, all completed"
+    return head_and_tail("\n".join([*telling, counted]), budget)
 
 
 def plain_report(task_list: TaskList, *, cancelled: bool = False) -> TaskReported:
@@ -82,7 +103,7 @@ def _contradictions(report: TaskReport, facts: TaskReported) -> Iterable[str]:
     elif facts.status in (report.status, CANCELLED):
         return
     elif report.status == CANCELLED:
-        yield "`status` can't be cancelled: nobody stopped the list"
+        yield "`status` can't be cancelled: the list was not stopped"
     elif _WORSE.index(report.status) < _WORSE.index(facts.status):
         counts = f"{facts.failed} tasks failed and {facts.pending} did not run"
         yield f"`status` can't be {report.status}: {counts}, so it is {facts.status}"

@@ -1,5 +1,6 @@
 """Tasks for one step of a plan, written by the model and checked by the program to be callable (B3)."""
 
+import json
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
@@ -7,11 +8,15 @@ from pydantic import Field, JsonValue
 
 from duckflow.domain.decision import Operation
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.work.plan import Plan, PlanStep, Task, new_id
-from duckflow.prompts.plans import task_list_request
+from duckflow.domain.text import cut
+from duckflow.domain.work.objective import Evidence
+from duckflow.domain.work.plan import Plan, PlanStep, Task, new_id, progress
+from duckflow.prompts.questions import PLAN_ANSWER, question_request, spoken_text
+from duckflow.prompts.templates import fill
 from duckflow.services.questions import Question
 
 MOST_TASKS = 20
+_ARGS, _RESULT = 160, 300
 NEVER_TASKS = ("plan_tool", "task_tool", "task_loop")
 """Operation families that need the chat: a background list must not plan or start another list."""
 
@@ -30,14 +35,28 @@ class TaskListDraft(Frozen):
 
 
 def draft_tasks(
-    plan: Plan, step: PlanStep, summary: str, evidence: Sequence[str], operations: Sequence[Operation]
+    plan: Plan, step: PlanStep, summary: str, evidence: Sequence[Evidence], operations: Sequence[Operation]
 ) -> Question[TaskListDraft, tuple[Task, ...]]:
     """Ask for the tasks that carry out a step."""
     offered = {one.name: one for one in operations if may_be_task(one.name)}
+    steps = (f"{place}. {one.name} ({one.status})" for place, one in enumerate(plan.steps, start=1))
+    earlier = [task_line(task) for task in step.task_list if task.status in ("completed", "failed")]
+    about = [
+        f"Goal of the plan: {plan.goal}",
+        "\n".join([f"Progress: {progress(plan)}", *steps]),
+        *spoken_text(summary),
+        f"The step to turn into tasks: {step.name}\n{step.description}",
+        *(["\n".join(["Tried before for this step:", *earlier])] if earlier else []),
+    ]
     return Question(
         kind="tasks",
-        prompt=lambda traits: task_list_request(
-            traits, (plan, step), summary, evidence, tuple(offered.values())
+        prompt=lambda traits: question_request(
+            "TaskListDraft",
+            traits,
+            fill("task_list", operations="\n".join(f"- {one.line}" for one in offered.values())),
+            about,
+            evidence=evidence,
+            most_answer=PLAN_ANSWER,
         ),
         shape=TaskListDraft,
         check=lambda draft: _problems(draft, offered),
@@ -51,6 +70,13 @@ def new_tasks(drafts: Iterable[TaskDraft]) -> tuple[Task, ...]:
     return tuple(
         Task(task_id=new_id("task"), operation=draft.operation.strip(), args=draft.args) for draft in drafts
     )
+
+
+def task_line(task: Task) -> str:
+    """Return one line about a task, its arguments and its result."""
+    args = cut(json.dumps(task.args, ensure_ascii=False), _ARGS)
+    result = f": {cut(task.result, _RESULT)}" if task.result else ""
+    return f"{task.task_id} {task.operation} {args}: {task.status}{result}"
 
 
 def may_be_task(operation: str) -> bool:

@@ -1,8 +1,8 @@
 """Short session titles, written by the fast tier (L1)."""
 
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.model import ChatMessage, ModelRequest
 from duckflow.domain.text import cut, one_line
+from duckflow.prompts.questions import question_request
 from duckflow.prompts.templates import template
 from duckflow.services.questions import Question
 
@@ -20,16 +20,11 @@ class SessionTitle(Frozen):
 
 def write_title(request: str, reply: str) -> Question[SessionTitle, str]:
     """Ask for a title from the first request and its reply; it is empty if no model can tell."""
-    about = f"Request:\n{cut(request, _REQUEST)}\n\nReply:\n{cut(reply, _REPLY)}"
+    asked, about = cut(request, _REQUEST), [f"Reply:\n{cut(reply, _REPLY)}"]
     return Question(
         kind="title",
-        prompt=lambda _: ModelRequest(
-            output="SessionTitle",
-            messages=(
-                ChatMessage(role="system", text=template("title"), stable=True),
-                ChatMessage(role="user", text=about),
-            ),
-            max_tokens=_ANSWER,
+        prompt=lambda traits: question_request(
+            "SessionTitle", traits, template("title"), about, asked, most_answer=_ANSWER
         ),
         shape=SessionTitle,
         check=lambda answer: () if answer.title.strip() else ("`title` is empty",),

@@ -26,7 +26,7 @@ from duckflow.loops.thinking.advisor import Advisor
 from duckflow.prompts.continuation import continuation_text, plan_text, retry_text
 from duckflow.prompts.evidence import evidence_in
 from duckflow.prompts.layers import requirements_text
-from duckflow.prompts.plans import spoken_before
+from duckflow.prompts.questions import summary_of
 from duckflow.services.evaluation import (
     analyze_execution_failure,
     evaluate_task_satisfaction,
@@ -99,7 +99,9 @@ class Judging:
         state, objective = self._state, self._objective()
         if objective is None:
             return
-        question = plan_initial_execution(objective.request, spoken_before(state), evidence_in(state))
+        question = plan_initial_execution(
+            objective.request, summary_of(state, with_request=False), evidence_in(state)
+        )
         plan = await self._advisor.ask(question)
         if plan is not None:
             number = objective.current.number
@@ -216,7 +218,9 @@ class Judging:
     async def _find_requirements(self, request: Request, *, tells: bool = False) -> None:
         """Ask what the request wants. `tells`: the model that works on it is told, too."""
         asked = request.objective.request
-        found = await self._advisor.ask(extract_task_requirements(asked, spoken_before(self._state)))
+        found = await self._advisor.ask(
+            extract_task_requirements(asked, summary_of(self._state, with_request=False))
+        )
         now = self._state.request
         if now is None or (now.request_id, now.objective.request) != (request.request_id, asked):
             return

@@ -1,0 +1,82 @@
+"""Requests for side questions. The fixed text comes first, so that calls share a prefix; the case follows."""
+
+from collections.abc import Iterable, Sequence
+
+from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits
+from duckflow.domain.state import AgentState
+from duckflow.domain.text import cut, head_and_tail, one_line
+from duckflow.domain.work.objective import Evidence
+from duckflow.prompts.evidence import show_evidence
+from duckflow.prompts.tokens import estimate_tokens
+
+SMALL_ANSWER, SMALL_EVIDENCE = 300, 400
+"""Token limits of a small model, which reads slowly: for its answer, and for the evidence it reads."""
+
+PLAN_ANSWER = 8192
+"""Token limit of an answer that holds a plan or whole files."""
+
+MOST_EVIDENCE = 16_000
+"""Usual token limit of the evidence, however large the window is."""
+
+_ANSWER = 2048
+
+_SHARE, _TOKEN = 4, 3
+"""The answer and the request may each take a quarter of the window. A token has three characters or more."""
+
+_SPOKEN, _LINE, _WHOLE = 4_000, 300, 500
+
+
+def question_request(
+    output: str,
+    traits: ModelTraits,
+    system: str,
+    about: Sequence[str],
+    request: str = "",
+    evidence: Sequence[Evidence] = (),
+    *,
+    most_evidence: int = MOST_EVIDENCE,
+    most_answer: int | None = None,
+) -> ModelRequest:
+    """Build a request from its fixed text, the evidence that fits, the user's request and the case.
+
+    Without `most_answer`, a small model gets less to read and may answer in fewer words.
+    """
+    short = traits.small and most_answer is None
+    answer = SMALL_ANSWER if short else min(traits.window // _SHARE, most_answer or _ANSWER)
+    whole = head_and_tail(request.strip(), traits.window // _SHARE * _TOKEN)
+    asked = "\n\n".join([*([f"The request:\n{whole}"] if whole else []), *about])
+    left = min(traits.window - answer - estimate_tokens(system + asked), traits.window // 2, most_evidence)
+    seen = [show_evidence(evidence, min(left, SMALL_EVIDENCE) if short else left)] if evidence else []
+    text = "\n\n".join([*seen, asked, f"Output: {output}"])
+    return ModelRequest(
+        output=output,
+        messages=(
+            ChatMessage(role="system", text=system, stable=True),
+            ChatMessage(role="user", text=text),
+        ),
+        max_tokens=answer,
+        temperature=0.0 if short else None,
+    )
+
+
+def whole_request(request: str) -> str:
+    """Return the request as a one-line requirement, for use as the only one."""
+    return one_line(request, _WHOLE)
+
+
+def summary_of(state: AgentState, *, with_request: bool = True) -> str:
+    """Summarize the conversation: earlier requests, one per line, the current one, and its constraints."""
+    now = [f"- Now: {cut(state.request.text, 1000)}"] if with_request and state.request else []
+    constraints = (f"- Constraint: {text}" for text in state.items.constraints)
+    return "\n".join([*(f"- {line}" for line in state.summaries), *now, *constraints])
+
+
+def spoken_text(summary: str) -> list[str]:
+    """Return a prompt section about the conversation before the request, or nothing if it is empty."""
+    return [f"Conversation so far:\n{cut(summary, _SPOKEN)}"] if summary.strip() else []
+
+
+def listed(title: str, texts: Iterable[str]) -> list[str]:
+    """Return the texts as a list under a title, or nothing if there are none."""
+    lines = [f"- {cut(' '.join(text.split()), _LINE)}" for text in texts if text.strip()]
+    return ["\n".join([title, *lines])] if lines else []
