@@ -14,7 +14,8 @@ import math
 import os
 import signal
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
@@ -38,23 +39,30 @@ def main() -> None:
 def _results(wanted: dict[str, Any]) -> list[tuple[str, str]]:
     count = len(wanted["calls"]) + bool(wanted["doctests"]) + bool(wanted["tests"])
     try:
-        signal.alarm(_SECONDS)
-        module = _load(wanted["path"])
+        with _time_limit():
+            module = _load(wanted["path"])
     except _FOREIGN as error:
         return [("not_run", f"the file can't be imported here: {_said(error)}")] * count
     except BaseException as error:  # noqa: BLE001 - whatever the code does
-        if wanted["tests"] and type(error).__module__ != "builtins":
-            # The error comes from a framework that is not set up: these tests need another runner.
-            return [("not_run", f"the file can't be imported by itself: {_said(error)}")] * count
-        return [("failed", f"importing the file fails: {_said(error)}")] * count
+        # Other errors come from a framework that is not set up: these tests need another runner.
+        ours = not wanted["tests"] or type(error).__module__ == "builtins"
+        return [("failed" if ours else "not_run", f"importing the file fails: {_said(error)}")] * count
+    results = [_call(module, *call) for call in wanted["calls"]]
+    return [
+        *results,
+        *([_doctests(module)] if wanted["doctests"] else []),
+        *([_tests(module)] if wanted["tests"] else []),
+    ]
+
+
+@contextmanager
+def _time_limit() -> Iterator[None]:
+    """Raise TimeoutError in code that takes too long."""
+    signal.alarm(_SECONDS)
+    try:
+        yield
     finally:
         signal.alarm(0)
-    results = [_call(module, *call) for call in wanted["calls"]]
-    if wanted["doctests"]:
-        results.append(_doctests(module))
-    if wanted["tests"]:
-        results.append(_tests(module))
-    return results
 
 
 def _load(path: str) -> ModuleType:
@@ -73,20 +81,17 @@ def _load(path: str) -> ModuleType:
 
 def _call(module: ModuleType, call: str, expected: str, raises: bool) -> tuple[str, str]:  # noqa: FBT001
     try:
-        signal.alarm(_SECONDS)
-        found: object = eval(call, dict(vars(module)))  # noqa: S307 - a call of its own with literals
+        with _time_limit():
+            found: object = eval(call, dict(vars(module)))  # noqa: S307 - a call of its own with literals
     except TimeoutError:
         return "failed", f"no result after {_SECONDS} s"
     except BaseException as error:  # noqa: BLE001 - whatever the code does
         if raises and expected in [kind.__name__ for kind in type(error).__mro__]:
             return "passed", ""
         return "failed", f"raised {_said(error)}"
-    finally:
-        signal.alarm(0)
-    if raises:
-        return "failed", f"came to {_shown(found)}"
-    wanted = ast.literal_eval(expected)
-    return ("passed", "") if _same(found, wanted) else ("failed", f"came to {_shown(found)}")
+    if not raises and _same(found, ast.literal_eval(expected)):
+        return "passed", ""
+    return "failed", f"came to {_shown(found)}"
 
 
 def _same(found: object, wanted: object) -> bool:
@@ -103,13 +108,10 @@ def _same(found: object, wanted: object) -> bool:
 def _doctests(module: ModuleType) -> tuple[str, str]:
     output = io.StringIO()
     try:
-        signal.alarm(_SECONDS)
-        with redirect_stdout(output):
+        with _time_limit(), redirect_stdout(output):
             failed, tried = doctest.testmod(module)
     except BaseException as error:  # noqa: BLE001 - whatever the code does
         return "failed", f"raised {_said(error)}"
-    finally:
-        signal.alarm(0)
     if not tried:
         return "not_run", "there are none that run"
     return ("failed", output.getvalue()[:3_000]) if failed else ("passed", f"{tried} of them")
@@ -119,12 +121,10 @@ def _tests(module: ModuleType) -> tuple[str, str]:
     tests = [one for name, one in vars(module).items() if name.startswith("test") and _plain_function(one)]
     for test in tests:
         try:
-            signal.alarm(_SECONDS)
-            test()
+            with _time_limit():
+                test()
         except BaseException as error:  # noqa: BLE001 - whatever the code does
             return "failed", f"{test.__name__}: {_said(error)}"
-        finally:
-            signal.alarm(0)
     return ("passed", f"{len(tests)} of them") if tests else ("not_run", "pytest is not installed")
 
 

@@ -6,7 +6,7 @@ modules, with literal arguments, count; the evaluator judges everything else.
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import PurePosixPath
 
 from duckflow.domain.frozen import Frozen
@@ -24,19 +24,18 @@ _SAYS = (
     r"|は|が|なら|で|の(?:戻り値|返り値|結果)は|を呼ぶと|を実行すると"
 )
 _SAID = lazy_regex(rf"\s*[`']?\s*(?:{_SAYS})\s*:?\s*`?\s*")
+_RAISES = lazy_regex(
+    r"\s*`?\s*(?:(?:(?:should|must|will|shall)\s+)?(?:raises?|throws?)\s+(?:an?\s+)?`?"
+    r"|(?:は|で|なら|では)\s*`?(?=[A-Z]\w*(?:Error|Exception)))(?P<error>[A-Z]\w*)"
+)
 _AFTER_NUMBER = lazy_regex(
-    r"\s*(?:$|[^\w\s+*/%^~〜–-]|を(?:返|出|得)|が返|にな|です|とな|と等|と同"
+    r"(?!\.\d)\s*(?:$|[^\w\s+*/%^~〜(–-]|を(?:返|出|得)|が返|にな|です|とな|と等|と同"
     r"|(?:after|again|also|and|as|because|before|but|by|exactly|for|from|here|if|in|instead|is|must|not|on|please"
     r"|should|since|so|then|too|using|via|when|where|which|while|with|without)\b)"
 )
 """Text that may follow a number. Others may count or compare: 3 items, 5 or more, 5以上."""
-_NAME = lazy_regex(r"(?<![\w.])[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)*\(", re.ASCII)
-_METHOD = lazy_regex(r"\.[A-Za-z_]\w*\(", re.ASCII)
+_NAME = lazy_regex(r"(?<![\w.])(?<!>>> )([A-Za-z_]\w*)(?:\.[A-Za-z_]\w*)*\(", re.ASCII)
 _PROMPT = lazy_regex(r"^[ \t]*>>> (?P<call>[^\n]+)\n(?P<result>[^\n]+)", re.MULTILINE)
-_RAISES = lazy_regex(
-    r"\s*`?\s*(?:(?:should|must|will|shall)\s+)?(?:raises?|throws?)\s+(?:an?\s+)?`?(?P<error>[A-Z]\w*)"
-)
-_RAISES_JA = lazy_regex(r"\s*`?\s*(?:は|で|なら|では)\s*`?(?P<error>[A-Z]\w*(?:Error|Exception)\w*)")
 _DOUBT = lazy_regex(
     r"\b(?:currently|instead|wrongly|incorrectly|wrong|bug|but|not|never|no longer|today|at the moment"
     r"|used to|rather than|actually|fails?|failing|broken)\b|n't\b"
@@ -45,17 +44,17 @@ _DOUBT = lazy_regex(
 )
 _SENTENCE = lazy_regex(r"[.!?](?=\s|$)|[。！？\n]")
 
+_QUOTED = r"(?P<quoted>`[^`\n]+`|\"[^\"\n]+\"|'[^'\n]+'|“[^”\n]+”|「[^」\n]+」|『[^』\n]+』)"
+_BARE = r"(?P<bare>[A-Za-z][\w-]*!?)"
 _PRINTS = lazy_regex(
     r"\b(?:prints?|outputs?|displays?)\s+(?:out\s+)?(?:just\s+|only\s+|exactly\s+)?"
     r"(?:the\s+(?:text|word|words|line|string|message)\s+)?"
-    r"(?:(?P<quoted>`[^`\n]+`|\"[^\"\n]+\"|'[^'\n]+'|“[^”\n]+”|「[^」\n]+」)"
-    r"|(?P<bare>[A-Za-z][\w-]*[!]?)(?=\s*(?:[.,;。、]?\s*$|[.;。](?:\s|$))))",
+    rf"(?:{_QUOTED}|{_BARE}(?=\s*(?:[.,;。、]?\s*$|[.;。](?:\s|$))))",
     re.IGNORECASE | re.MULTILINE,
 )
 _PRINTS_JA = lazy_regex(
-    r"(?P<quoted>`[^`\n]+`|\"[^\"\n]+\"|'[^'\n]+'|「[^」\n]+」|『[^』\n]+』)\s*(?:という(?:文字列|文字)?)?\s*"
-    r"(?:を|と)\s*(?:標準出力に|画面に)?\s*(?:表示|出力|プリント|印字|print)"
-    r"|(?P<bare>[A-Za-z][\w-]*[!]?)\s*(?:を|と)\s*(?:標準出力に|画面に)?\s*(?:表示|出力|プリント|印字|print)"
+    rf"(?:{_QUOTED}\s*(?:という(?:文字列|文字)?)?|{_BARE})\s*(?:を|と)\s*(?:標準出力に|画面に)?\s*"
+    r"(?:表示|出力|プリント|印字|print)"
 )
 SCRIPTS = {".py": "python", ".sh": "bash", ".js": "node", ".mjs": "node", ".rb": "ruby", ".pl": "perl"}
 """Program that runs a script, by its suffix."""
@@ -95,18 +94,18 @@ class OutputExample(Frozen):
 
 
 def call_examples(request: str, path: str, source: str) -> tuple[CallExample, ...]:
-    """Return the calls of names that `source` defines, with the results that the request states."""
+    """Return the calls of names that `source` defines, with the results that the request states.
+
+    Calls with contradictory results are left out; the evaluator judges them.
+    """
     names = _defined(source)
-    if not names:
-        return ()
     text = request[:_LOOKED_AT]
-    found = (*_prompted(text), *_said(text))
-    examples = (
-        CallExample(path=path, call=call, expected=expected, raises=raises)
-        for call, expected, raises in found
-        if _callable(call, names)
-    )
-    return _agreeing(examples)
+    found: dict[str, set[CallExample]] = {}
+    for call, expected, raises in (*_prompted(text), *_stated(text, names)) if names else ():
+        if _is_call(call, names):
+            one = CallExample(path=path, call=call, expected=expected, raises=raises)
+            found.setdefault(call, set()).add(one)
+    return tuple(one for same in found.values() if len(same) == 1 for one in same)[:MOST_EXAMPLES]
 
 
 def output_examples(request: str, path: str, source: str) -> tuple[OutputExample, ...]:
@@ -118,15 +117,12 @@ def output_examples(request: str, path: str, source: str) -> tuple[OutputExample
         return ()
     found: dict[str, OutputExample] = {}
     for sentence in _sentences(request[:_LOOKED_AT]):
-        if _DOUBT.search(sentence):
-            continue
-        for match in (*_PRINTS.finditer(sentence), *_PRINTS_JA.finditer(sentence)):
-            quoted = match["quoted"]
-            expected = quoted[1:-1].strip() if quoted else match["bare"]
-            if expected and "{" not in expected and "<" not in expected:
-                found[expected] = OutputExample(
-                    path=path, program=program, expected=expected, quoted=bool(quoted)
-                )
+        doubtful = _DOUBT.search(sentence) is not None
+        for match in () if doubtful else (*_PRINTS.finditer(sentence), *_PRINTS_JA.finditer(sentence)):
+            quoted = bool(match["quoted"])
+            text = match["quoted"][1:-1].strip() if quoted else match["bare"]
+            if text and not {"{", "<"}.intersection(text):
+                found[text] = OutputExample(path=path, program=program, expected=text, quoted=quoted)
     return tuple(found.values())[:MOST_EXAMPLES]
 
 
@@ -165,26 +161,30 @@ def _sentences(text: str) -> Iterator[str]:
 def _prompted(text: str) -> Iterator[tuple[str, str, bool]]:
     """Yield the code after >>> in the text, with the line after it."""
     for match in _PROMPT.finditer(text):
-        result = _literal(match["result"].strip())
+        result = _literal(match["result"])
         if result is not None:
             yield match["call"].strip(), result, False
 
 
-def _said(text: str) -> Iterator[tuple[str, str, bool]]:
+def _stated(text: str, names: Collection[str]) -> Iterator[tuple[str, str, bool]]:
     """Yield calls whose result a sentence states."""
     for match in _NAME.finditer(text):
-        if text[: match.start()].endswith(">>> "):
+        call = _call_at(text, match.start(), names) if match[1] in names else ""
+        end = match.start() + len(call)
+        if not call or _DOUBT.search(_around(text, match.start(), end)):
             continue
-        end = _closing(text, match.end() - 1)
-        while end is not None and (method := _METHOD.match(text, end)):
-            end = _closing(text, method.end() - 1)
-        if end is None or _DOUBT.search(_around(text, match.start(), end)):
-            continue
-        call, rest = text[match.start() : end], text[end : end + _LONGEST]
-        if raised := _RAISES.match(rest) or _RAISES_JA.match(rest):
+        rest = text[end : end + _LONGEST]
+        if raised := _RAISES.match(rest):
             yield call, raised["error"], True
         elif (says := _SAID.match(rest)) and (result := _leading_literal(rest[says.end() :])):
             yield call, result, False
+
+
+def _call_at(text: str, start: int, names: Collection[str]) -> str:
+    """Return the longest call that begins at `start`; empty if there is none that may be run."""
+    near = text[start : start + _LONGEST]
+    ends = (end for end in range(len(near), 0, -1) if near[end - 1] == ")")
+    return next((near[:end] for end in ends if _is_call(near[:end], names)), "")
 
 
 def _around(text: str, start: int, end: int) -> str:
@@ -195,25 +195,6 @@ def _around(text: str, start: int, end: int) -> str:
     return f"{before[begin:]} {after[:stop]}"
 
 
-def _closing(text: str, opening: int) -> int | None:
-    """Return the position after the bracket that closes the one at `opening`, skipping strings."""
-    depth, quote = 0, ""
-    for place in range(opening, min(opening + _LONGEST, len(text))):
-        letter = text[place]
-        if quote:
-            if letter == quote and text[place - 1] != "\\":
-                quote = ""
-        elif letter in "'\"":
-            quote = letter
-        elif letter in "([{":
-            depth += 1
-        elif letter in ")]}":
-            depth -= 1
-            if depth == 0:
-                return place + 1
-    return None
-
-
 def _leading_literal(text: str) -> str | None:
     """Return the longest literal at the beginning of a text; None for several values without brackets.
 
@@ -222,26 +203,36 @@ def _leading_literal(text: str) -> str | None:
     line = text.partition("\n")[0][:_LONGEST].strip()
     for end in range(len(line), 0, -1):
         here, rest = line[:end], line[end:]
-        if rest and (here[-1].isalnum() or here[-1] in "_-+") and rest[0].isascii() and rest[0].isalnum():
-            continue
-        if here[-1].isdigit() and re.match(r"\.\d|[%*/^(]", rest):
-            continue
-        if here.rstrip().endswith((".", ",")) or not (literal := _literal(here.strip())):
-            continue
-        unsure = literal.startswith("(") and not line.startswith("(")
-        unsure |= literal[-1].isdigit() and not _AFTER_NUMBER.match(rest)
-        return None if unsure else literal
+        literal = None if here.rstrip().endswith((".", ",")) else _literal(here)
+        if literal is not None:
+            several = literal.startswith("(") and not line.startswith("(")
+            part_of_word = here[-1].isalnum() and rest[:1].isascii() and rest[:1].isalnum()
+            counts = literal[-1].isdigit() and not _AFTER_NUMBER.match(rest)
+            return None if several or part_of_word or counts else literal
     return None
 
 
 def _literal(text: str) -> str | None:
     text = text.strip().rstrip("`").strip()
-    try:
-        tree = ast.parse(text, mode="eval")
-        ast.literal_eval(tree)
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+    tree = _parse(text)
+    if tree is None or not _is_literal(tree):
         return {"true": "True", "false": "False", "null": "None"}.get(text)
     return ast.unparse(tree)
+
+
+def _parse(text: str) -> ast.expr | None:
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _is_literal(node: ast.expr) -> bool:
+    try:
+        ast.literal_eval(node)
+    except (ValueError, TypeError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 def _defined(source: str) -> frozenset[str]:
@@ -253,45 +244,21 @@ def _defined(source: str) -> frozenset[str]:
     return frozenset(node.name for node in tree.body if isinstance(node, kinds))
 
 
-def _callable(text: str, names: frozenset[str]) -> bool:
+def _is_call(text: str, names: Collection[str]) -> bool:
     """Return whether a text is a call of one of these names with only literals as arguments."""
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+    tree = _parse(text)
     return isinstance(tree, ast.Call) and _harmless(tree, names)
 
 
-def _harmless(node: ast.expr, names: frozenset[str]) -> bool:
-    if not isinstance(node, ast.Call):
-        return _is_literal(node)
-    match node.func:
-        case ast.Name(id=name):
+def _harmless(node: ast.expr, names: Collection[str]) -> bool:
+    match node:
+        case ast.Call(func=ast.Name(id=name)):
             known = name in names
-        case ast.Attribute(value=ast.Name(id=name), attr=attribute):
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attribute)):
             known = name in names and not attribute.startswith("_")
-        case ast.Attribute(value=ast.Call() as inner, attr=attribute):
+        case ast.Call(func=ast.Attribute(value=ast.Call() as inner, attr=attribute)):
             known = not attribute.startswith("_") and _harmless(inner, names)
         case _:
-            known = False
-    named = all(keyword.arg for keyword in node.keywords)
+            return _is_literal(node)
     values = (*node.args, *(keyword.value for keyword in node.keywords))
-    return known and named and all(_harmless(one, names) for one in values)
-
-
-def _is_literal(node: ast.expr) -> bool:
-    try:
-        ast.literal_eval(node)
-    except (ValueError, TypeError, RecursionError, MemoryError):
-        return False
-    return True
-
-
-def _agreeing(examples: Iterable[CallExample]) -> tuple[CallExample, ...]:
-    """Return each call once, without those with contradictory results; the evaluator judges these."""
-    by_call: dict[str, set[tuple[str, bool]]] = {}
-    kept: dict[str, CallExample] = {}
-    for one in examples:
-        by_call.setdefault(one.call, set()).add((one.expected, one.raises))
-        kept[one.call] = one
-    return tuple(one for call, one in kept.items() if len(by_call[call]) == 1)[:MOST_EXAMPLES]
+    return known and all(one.arg for one in node.keywords) and all(_harmless(one, names) for one in values)
