@@ -9,6 +9,7 @@ import re
 import tomllib
 import warnings
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from importlib import import_module
 from pathlib import PurePosixPath
 from typing import Any, Literal
@@ -97,10 +98,12 @@ def verification_of(
     return "passed" if command_passed or ran else "none"
 
 
-def _check(workspace: Workspace, path: str, *, to_be_gone: bool) -> Fact:
-    def fact(state: FactState, detail: str) -> Fact:
-        return Fact(path=path, state=state, detail=detail)
+def _fact(path: str, state: FactState, detail: str, content: str = "") -> Fact:
+    return Fact(path=path, state=state, detail=detail, content=content)
 
+
+def _check(workspace: Workspace, path: str, *, to_be_gone: bool) -> Fact:
+    fact = partial(_fact, path)
     try:
         status = workspace.status(path)
         if status is None:
@@ -124,26 +127,26 @@ def parsed_here(path: str) -> bool:
 
 def look_at(path: str, data: bytes) -> Fact:
     """Examine a file with this content."""
+    fact = partial(_fact, path)
     if not data.strip():
-        return Fact(path=path, state="empty", detail="there, empty")
+        return fact("empty", "there, empty")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        return Fact(path=path, state="unread", detail=f"there, {len(data)} bytes, not UTF-8 text")
+        return fact("unread", f"there, {len(data)} bytes, not UTF-8 text")
     lines = f"there, {len(text.splitlines())} lines"
     content = head_and_tail(text.rstrip(), _CONTENT)
     language, parse = _PARSERS.get(PurePosixPath(path).suffix.lower(), ("", None))
     if parse is None:
-        return Fact(path=path, state="readable", detail=lines, content=content)
+        return fact("readable", lines, content)
     try:
         parsed = parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        detail = cut(f"{lines}, does not parse as {language}: {_reason(error)}", _DETAIL)
-        return Fact(path=path, state="broken", detail=detail, content=content)
+        wrong = cut(f"{lines}, does not parse as {language}: {_reason(error)}", _DETAIL)
+        return fact("broken", wrong, content)
     if parsed is None:
-        detail = f"{lines}, not checked as {language}"
-        return Fact(path=path, state="readable", detail=detail, content=content)
-    return Fact(path=path, state="parses", detail=f"{lines}, parses as {language}{parsed}", content=content)
+        return fact("readable", f"{lines}, not checked as {language}", content)
+    return fact("parses", f"{lines}, parses as {language}{parsed}", content)
 
 
 def _reason(error: Exception) -> str:
@@ -155,11 +158,8 @@ def _reason(error: Exception) -> str:
 def _parse_python(text: str) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a questionable escape is no reason for a warning to the user here
-        tree = ast.parse(text)
-    names, stubs = defined_names(tree), stub_names(tree)
-    told = f"; defines {', '.join(names)}" if names else ""
-    empty = f"; does nothing: {', '.join(stubs)}" if stubs else ""
-    return cut(told, _DETAIL) + cut(empty, _DETAIL)
+        ast.parse(text)
+    return ""
 
 
 def _parse_json(text: str) -> str:
@@ -217,43 +217,6 @@ def without_comments(text: str) -> str:
     return _TRAILING.sub(lambda match: match[1] or "", bare)
 
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-
-
-def defined_names(tree: ast.Module) -> tuple[str, ...]:
-    """Return the top-level functions and classes, each class with its methods."""
-    return tuple(_named(node) for node in tree.body if isinstance(node, (*_FUNCTIONS, ast.ClassDef)))
-
-
-def stub_names(tree: ast.Module) -> tuple[str, ...]:
-    """Return functions and methods without an implementation: `pass`, or raising NotImplementedError."""
-    functions = (node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS))
-    return tuple(dict.fromkeys(node.name for node in functions if _does_nothing(node.body)))
-
-
-def _named(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> str:
-    if not isinstance(node, ast.ClassDef):
-        return node.name
-    methods = ", ".join(one.name for one in node.body if isinstance(one, _FUNCTIONS))
-    return f"class {node.name} ({methods})" if methods else f"class {node.name}"
-
-
-def _does_nothing(body: list[ast.stmt]) -> bool:
-    match body:
-        case [ast.Expr(value=ast.Constant(value=str())), *rest] if rest:
-            return _does_nothing(rest)
-        case [ast.Pass()]:
-            return True
-        case [
-            ast.Raise(
-                exc=ast.Name(id="NotImplementedError") | ast.Call(func=ast.Name(id="NotImplementedError"))
-            )
-        ]:
-            return True
-        case _:
-            return False
-
-
 MOST_LINES = 5
 
 CANT_START = (126, 127)
@@ -280,7 +243,5 @@ def failing_lines(output: str) -> tuple[str, ...]:
     """Return the lines that name what failed, or the last lines if there are none."""
     lines = [one_line(line, _LINE) for line in output.splitlines() if line.strip()]
     telling = [line for line in lines if _TELLING.search(line) and not _COUNT.match(line)]
-    named = [
-        line for line in telling if "FAILED" in line or "--- FAIL" in line or "not ok" in line
-    ] or telling
-    return tuple(dict.fromkeys(named or lines[-MOST_LINES:]))[:MOST_LINES]
+    named = [line for line in telling if any(sign in line for sign in ("FAILED", "--- FAIL", "not ok"))]
+    return tuple(dict.fromkeys(named or telling or lines[-MOST_LINES:]))[:MOST_LINES]

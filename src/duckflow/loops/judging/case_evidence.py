@@ -164,15 +164,9 @@ def _changes_of(state: AgentState, request: Request) -> Sequence[ChangeSet]:
     return [one for one in own if not one.by_undo and not one.undone]
 
 
-def _shorter(fact: Fact) -> Fact:
-    """The fact without the names that the file defines: its difference shows those that matter."""
-    return replace(fact, detail=fact.detail.partition("; defines ")[0])
-
-
 def _with_differences(facts: Sequence[Fact], differences: Mapping[str, str]) -> tuple[Fact, ...]:
     """The facts with what changed in their files in place of whole files, where that is known."""
     known = [differences.get(one.path, "") if not is_secret(one.path) else "" for one in facts]
-    facts = [_shorter(one) if found else one for one, found in zip(facts, known, strict=True)]
     known = [cut(of, _REMOVED) if one.state == "gone" else of for one, of in zip(facts, known, strict=True)]
     texts = [narrow(found.rstrip("\n")) or one.content for one, found in zip(facts, known, strict=True)]
     if sum(map(len, texts)) > _MUCH:  # then what was removed, and tests, leave room for what was added

@@ -4,10 +4,12 @@ A large folder begins with the folders that hold code. The note is made of names
 stays the same as long as the files do.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from duckflow.domain.files.caches import is_cache
+from duckflow.domain.patterns import late
 from duckflow.domain.text import cut
 from duckflow.safety.files.listing import Listing
 from duckflow.safety.paths import printable
@@ -18,106 +20,21 @@ LISTED = 40
 LONGEST = 1_200
 _NAMED, _LINE = 24, 400
 _FOLDERS, _BELOW, _OTHERS, _TOP_FILES = 8, 8, 12, 16
-_CODE = frozenset(
-    (
-        *(
-            "py",
-            "pyi",
-            "pyx",
-            "js",
-            "mjs",
-            "cjs",
-            "jsx",
-            "ts",
-            "tsx",
-            "vue",
-            "svelte",
-            "rs",
-            "go",
-            "c",
-            "h",
-            "cc",
-        ),
-        *(
-            "cpp",
-            "cxx",
-            "hpp",
-            "hh",
-            "m",
-            "mm",
-            "java",
-            "kt",
-            "kts",
-            "scala",
-            "cs",
-            "fs",
-            "rb",
-            "php",
-            "swift",
-        ),
-        *(
-            "lua",
-            "pl",
-            "pm",
-            "r",
-            "jl",
-            "ex",
-            "exs",
-            "erl",
-            "hs",
-            "ml",
-            "clj",
-            "dart",
-            "sh",
-            "bash",
-            "sql",
-            "zig",
-        ),
-        *("nim", "html", "css", "scss"),
-    )
+_CODE = late(
+    r"\.(?:pyi?|pyx|[mc]?js|jsx|tsx?|vue|svelte|rs|go|[ch]|cc|[ch]pp|cxx|hh|mm?|java|kts?|scala|[cf]s|rb|php"
+    r"|swift|lua|p[lm]|r|jl|exs?|erl|hs|ml|clj|dart|(?:ba)?sh|sql|zig|nim|html|s?css)\Z",
+    re.IGNORECASE,
 )
-_ASIDE = frozenset(
-    (
-        *(
-            "testing",
-            "spec",
-            "specs",
-            "doc",
-            "docs",
-            "example",
-            "examples",
-            "sample",
-            "samples",
-            "demo",
-            "demos",
-        ),
-        *(
-            "bench",
-            "benchmark",
-            "benchmarks",
-            "script",
-            "scripts",
-            "tool",
-            "tools",
-            "ci",
-            "vendor",
-            "third_party",
-        ),
-    )
+_ASIDE = late(
+    r"\..*|.*tests?|testing|specs?|docs?|(?:example|sample|demo|script|tool)s?|bench|benchmarks?|ci|vendor"
+    r"|third_party",
+    re.IGNORECASE,
 )
-_NOTABLE = (
-    *(
-        "readme",
-        "agents.md",
-        "contributing",
-        "pyproject.toml",
-        "setup.py",
-        "setup.cfg",
-        "tox.ini",
-        "package.json",
-    ),
-    *("tsconfig.json", "cargo.toml", "go.mod", "pom.xml", "build.gradle", "cmakelists.txt", "makefile"),
-    *("gemfile", "composer.json", "requirements", "dockerfile", "changelog", "changes"),
+_NOTABLE = late(
+    r"readme|agents\.md|contributing|pyproject\.toml|setup\.(?:py|cfg)|tox\.ini|package\.json|tsconfig\.json"
+    r"|cargo\.toml|go\.mod|pom\.xml|build\.gradle|cmakelists\.txt|makefile|gemfile|composer\.json|requirements"
+    r"|dockerfile|changelog|changes",
+    re.IGNORECASE,
 )
 
 
@@ -144,7 +61,7 @@ def _layout(files: Sequence[str], *, whole: bool) -> Iterable[str]:
     for path in files:
         for folder in _above(path):
             counts[folder] += 1
-            code[folder] += path.rpartition(".")[2].lower() in _CODE
+            code[folder] += _CODE.search(path) is not None
     top = (one for one in counts if one.count("/") == 1)
     ranked = sorted(top, key=lambda one: (not code[one], _is_aside(one), -code[one], one))
     coded = [one for one in ranked if code[one]]
@@ -153,14 +70,15 @@ def _layout(files: Sequence[str], *, whole: bool) -> Iterable[str]:
     others = [f"{one} {counts[one]}" for one in (*coded[_FOLDERS:], *ranked[len(coded) :])]
     if others:
         yield cut(f"also {_listed(others, _OTHERS)}", _LINE)
-    if own := sorted((path for path in files if "/" not in path), key=_rank):
+    if own := sorted(
+        (path for path in files if "/" not in path), key=lambda one: (not _NOTABLE.match(one), one)
+    ):
         yield cut(f"at the top {_listed(own, _TOP_FILES)}", _LINE)
 
 
 def _is_aside(folder: str) -> bool:
     """Whether its name says that it is not the program itself."""
-    name = folder.rstrip("/").lower()
-    return name.startswith(".") or name.endswith(("test", "tests")) or name in _ASIDE
+    return _ASIDE.fullmatch(folder.rstrip("/")) is not None
 
 
 def _folder_line(folder: str, counts: Mapping[str, int], files: Sequence[str]) -> str:
@@ -193,12 +111,6 @@ def _above(path: str) -> Iterable[str]:
     while end >= 0:
         yield path[: end + 1]
         end = path.find("/", end + 1)
-
-
-def _rank(path: str) -> tuple[int, str]:
-    name = path.lower()
-    known = (at for at, notable in enumerate(_NOTABLE) if name.startswith(notable))
-    return next(known, len(_NOTABLE)), path
 
 
 def _listed(names: Sequence[str], most: int) -> str:
