@@ -94,25 +94,20 @@ async def run_calls(
     answers = await _ask_runner(copy, python, time, path=path, calls=wanted, doctests=doctests)
     named = [(one.name, True) for one in calls] + ([(doctests_of(path), False)] if doctests else [])
     return tuple(
-        CheckResult(
-            kind="example",
-            name=name,
-            state=answer[0],
-            detail=cut(answer[1], _DETAIL),
-            path=path,
-            binding=binding,
-        )
-        for (name, binding), answer in zip(named, answers, strict=False)
+        _example(name, path, state, cut(detail, _DETAIL), binding=binding)
+        for (name, binding), (state, detail) in zip(named, answers, strict=False)
     )
+
+
+def _example(name: str, path: str, state: CheckState, detail: str, *, binding: bool = True) -> CheckResult:
+    return CheckResult(kind="example", name=name, state=state, detail=detail, path=path, binding=binding)
 
 
 async def run_script(copy: CheckCopy, example: OutputExample, python: str, time: TimeLeft) -> CheckResult:
     """Check that a script prints the expected text."""
 
     def result(state: CheckState, detail: str = "") -> CheckResult:
-        return CheckResult(
-            kind="example", name=example.name, state=state, detail=detail, path=example.path, binding=True
-        )
+        return _example(example.name, example.path, state, detail)
 
     seconds = time.next()
     if not seconds:
@@ -134,9 +129,7 @@ async def run_script(copy: CheckCopy, example: OutputExample, python: str, time:
             return result("not_run", f"{said}\n(whether that is what was meant can't be told by a program)")
 
 
-async def run_test(
-    copy: CheckCopy, test: RelatedTest, source: str, python: str, time: TimeLeft
-) -> CheckResult:
+async def run_test(copy: CheckCopy, test: RelatedTest, python: str, time: TimeLeft) -> CheckResult:
     """Run a file with tests.
 
     New tests without the code they test are not binding, because they may be written first. An undefined name
@@ -153,6 +146,7 @@ async def run_test(
             binding=not test.of_itself or (state == "failed" and _NO_NAME in detail),
         )
 
+    source = test.source
     command, seconds = test_command(test.name, source, python), time.next()
     if not command or not seconds:
         return result("not_run", _NO_TIME if command else "it is not known how to run it")
@@ -184,10 +178,10 @@ def _is_not_set_up(ended: CommandResult, source: str) -> bool:
 
 
 async def failing_tests(
-    copy: CheckCopy, test: RelatedTest, source: str, python: str, time: TimeLeft
+    copy: CheckCopy, test: RelatedTest, python: str, time: TimeLeft
 ) -> frozenset[str] | None:
     """Return all failing tests of a file; None if the runner does not list them."""
-    command, seconds = test_command(test.path, source, python), time.next()
+    command, seconds = test_command(test.path, test.source, python), time.next()
     if " -m pytest " not in command or not seconds:
         return None
     ended = await copy.run(command.replace(" -x ", " -rfE "), seconds=seconds)

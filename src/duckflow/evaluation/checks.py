@@ -4,8 +4,7 @@ Everything runs in a copy. Checks that can't run are reported as not run, with t
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ from duckflow.config.settings import CheckSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import replace
 from duckflow.domain.text import cut
-from duckflow.domain.work.checks import PARSING, CheckResult
+from duckflow.domain.work.checks import PARSING, CheckKind, CheckResult
 from duckflow.evaluation.check_copies import CheckCopies, CheckCopy
 from duckflow.evaluation.check_runs import (
     TimeLeft,
@@ -30,7 +29,6 @@ from duckflow.evaluation.examples import (
     CallExample,
     OutputExample,
     call_examples,
-    has_doctests,
     output_examples,
 )
 from duckflow.evaluation.facts import look_at, parsed_here
@@ -54,18 +52,20 @@ _DETAIL = 300
 
 
 class _Work(NamedTuple):
-    """Work to run before a verdict."""
+    """Checks to run before a verdict."""
 
+    done: tuple[CheckResult, ...]
+    """Results that need no run: of parsing, and of tests that a command of the model has just passed."""
     sources: Mapping[str, str]
-    parsed: tuple[CheckResult, ...]
     calls: Mapping[str, tuple[CallExample, ...]]
-    doctests: frozenset[str]
     outputs: tuple[OutputExample, ...]
     tests: tuple[RelatedTest, ...]
-    known: tuple[CheckResult, ...]
-    """Tests that a command of the model has just run successfully."""
-    test_sources: Mapping[str, str]
     tools: tuple[Checker, ...]
+
+    @property
+    def doctests(self) -> tuple[str, ...]:
+        """The files with doctests."""
+        return tuple(path for path, text in self.sources.items() if path.endswith(".py") and ">>> " in text)
 
     @property
     def anything(self) -> bool:
@@ -74,14 +74,13 @@ class _Work(NamedTuple):
 
     def not_run(self, why: str) -> tuple[CheckResult, ...]:
         """Return the results if nothing can be run."""
-        calls = [(one.name, one.path) for path in self.calls for one in self.calls[path]]
-        examples = [*calls, *((one.name, one.path) for one in self.outputs)]
-        return (
-            *self.parsed,
-            *self.known,
-            *(CheckResult(kind="example", name=n, path=p, state="not_run", detail=why) for n, p in examples),
-            *(CheckResult(kind="test", name=one.name, state="not_run", detail=why) for one in self.tests),
-        )
+        calls = (one for examples in self.calls.values() for one in examples)
+        missed: list[tuple[CheckKind, str, str]] = [
+            *(("example", one.name, one.path) for one in (*calls, *self.outputs)),
+            *(("test", one.name, "") for one in self.tests),
+        ]
+        not_run = (CheckResult(kind=k, name=n, path=p, state="not_run", detail=why) for k, n, p in missed)
+        return (*self.done, *not_run)
 
 
 class Checks:
@@ -138,11 +137,9 @@ class Checks:
     ) -> tuple[CheckResult, ...]:
         """Run examples, the tests of the changed files, and slower tools.
 
-        `candidate`: content of files that are not written yet; they do not reach the workspace. `known`:
-        commands that succeeded with the current files; tests that passed in one are not run again. `before`:
-        the changed files before the request; tests that already failed in the same way do not count.
-        `commands`: the request's commands so far; tests are started with the Python that these used for
-        tests.
+        `candidate`: content of files that are not written yet; `before`: content of the changed files before
+        the request. `known`: commands that succeeded with the current files, whose tests are not run again.
+        `commands`: all commands of the request, which show how tests are started.
         """
         new = candidate or {}
         paths = tuple(dict.fromkeys([*changed, *new]))[-MOST_FILES:]
@@ -150,7 +147,7 @@ class Checks:
             return ()
         work = await asyncio.to_thread(self._gather, request, paths, new, known)
         if not work.anything:
-            return work.known
+            return work.done
         python = python_used(commands, request) or python_of(self._find)
         try:
             if not await self._copies.sandboxed():
@@ -184,13 +181,11 @@ class Checks:
 
     async def _run(self, copy: CheckCopy, work: _Work, python: str) -> tuple[CheckResult, ...]:
         time = TimeLeft(self._settings.verdict_timeout_s)
-        results: list[CheckResult] = [*work.parsed, *work.known]
-        for path in work.sources:
-            calls = work.calls.get(path, ())
+        results = [*work.done]
+        for path, calls in work.calls.items():
             results += await run_calls(copy, path, calls, python, time, doctests=path in work.doctests)
         results += [await run_script(copy, output, python, time) for output in work.outputs]
-        for test in work.tests:
-            results.append(await run_test(copy, test, work.test_sources[test.path], python, time))
+        results += [await run_test(copy, test, python, time) for test in work.tests]
         results += await self._diagnose(copy, work.tools, tuple(work.sources), time)
         return tuple(results)
 
@@ -214,17 +209,26 @@ class Checks:
         if not tests and not doctests:
             return results
         time = TimeLeft(self._settings.verdict_timeout_s)
-        sources = [work.test_sources[one.path] for one in tests]
         async with self._copies.copy(changed=work.sources) as copy:
-            now = [await failing_tests(copy, *of, python, time) for of in zip(tests, sources, strict=True)]
+            now = [await failing_tests(copy, one, python, time) for one in tests]
         async with self._copies.copy(files=before) as copy:
-            then = [await failing_tests(copy, *of, python, time) for of in zip(tests, sources, strict=True)]
+            then = [await failing_tests(copy, one, python, time) for one in tests]
             runs = [await run_calls(copy, path, (), python, time, doctests=True) for path in doctests]
-        pairs = {one.name: (n, t) for one, n, t in zip(tests, now, then, strict=True)}
-        old = {name for name, (n, t) in pairs.items() if n and t and n <= t}
-        old |= {one.name for ran in runs for one in ran if one.state == "failed"}
-        unknown = {name for name, pair in pairs.items() if None in pair}
-        return tuple(_since_when(one, old, unknown, named) for one in results)
+        old = {one.name for ran in runs for one in ran if one.state == "failed"}
+        unknown: set[str] = set()
+        for test, failing, failed_before in zip(tests, now, then, strict=True):
+            if failing is None or failed_before is None:
+                unknown.add(test.name)
+            elif failing and failing <= failed_before:
+                old.add(test.name)
+
+        def with_past(one: CheckResult) -> CheckResult:
+            binding = one.binding and one.name in named
+            if one.name in old & failed:
+                return replace(one, binding=binding, before=True, detail=f"{_BEFORE}\n{one.detail}")
+            return replace(one, binding=binding, compared=False) if one.name in unknown & failed else one
+
+        return tuple(map(with_past, results))
 
     async def _diagnose(
         self, copy: CheckCopy, tools: Iterable[Checker], paths: Sequence[str], time: TimeLeft
@@ -270,40 +274,27 @@ class Checks:
         sources = {path: text for path, text in sources.items() if text}
         files = {*self._copies.files(), *sources, *filter(self._is_there, likely_tests(sources))}
         named = named_tests(request, files)
-        whole = {one.path for one in named if not one.only}
-        apart = {*whole, *left_out(request)}
-        related = [one for one in related_tests(sources, files) if one.path not in apart]
-        tests = (*named, *related)
+        apart = {*(one.path for one in named if not one.only), *left_out(request)}
+        tests = (*named, *(one for one in related_tests(sources, files) if one.path not in apart))
         passed = {one.name: of for one in tests if (of := passed_in(one.path, known))}
-        tests = tuple(one for one in tests if one.name not in passed)
         top = self._top()
-        slow = chosen(sources, top, quick=False, table=self._table)
-        quick = chosen(candidate, top, quick=True, table=self._table)
+        tools = chosen(candidate, top, quick=True, table=self._table)
+        tools += chosen(sources, top, quick=False, table=self._table)
         return _Work(
+            done=(
+                *(_parsed(path, text) for path, text in candidate.items()),
+                *(_passed_before(name, of) for name, of in passed.items()),
+            ),
             sources=sources,
-            parsed=tuple(_parsed(path, text) for path, text in candidate.items()),
             calls={path: call_examples(request, path, text) for path, text in sources.items()},
-            doctests=frozenset(path for path, text in sources.items() if _has_doctests(path, text)),
             outputs=_outputs(request, sources),
-            tests=tests,
-            known=tuple(_passed_before(name, of) for name, of in passed.items()),
-            test_sources={one.path: sources.get(one.path) or self._text(one.path) for one in tests},
-            tools=tuple(one for one in (*quick, *slow) if one.name not in self._unfit),
+            tests=tuple(
+                replace(one, source=sources.get(one.path) or self._text(one.path))
+                for one in tests
+                if one.name not in passed
+            ),
+            tools=tuple(one for one in tools if one.name not in self._unfit),
         )
-
-
-def _since_when(
-    result: CheckResult, old: Collection[str], unknown: Collection[str], named: Collection[str]
-) -> CheckResult:
-    """Return a failure with what is known of the time before the change."""
-    if result.state != "failed":
-        return result
-    if result.name in old:
-        binding = result.binding and result.name in named
-        return replace(result, binding=binding, before=True, detail=f"{_BEFORE}\n{result.detail}")
-    if result.name in unknown:
-        return replace(result, binding=result.binding and result.name in named, compared=False)
-    return result
 
 
 def _outputs(request: str, sources: Mapping[str, str]) -> tuple[OutputExample, ...]:
@@ -313,10 +304,6 @@ def _outputs(request: str, sources: Mapping[str, str]) -> tuple[OutputExample, .
     }
     meant = [examples for examples in found.values() if examples]
     return meant[0] if len(meant) == 1 else ()
-
-
-def _has_doctests(path: str, text: str) -> bool:
-    return PurePosixPath(path).suffix == ".py" and has_doctests(text)
 
 
 def _passed_before(name: str, evidence_id: str) -> CheckResult:

@@ -126,11 +126,6 @@ def output_examples(request: str, path: str, source: str) -> tuple[OutputExample
     return tuple(found.values())[:MOST_EXAMPLES]
 
 
-def has_doctests(source: str) -> bool:
-    """Return whether a Python file contains examples."""
-    return ">>> " in source
-
-
 def printed(example: OutputExample, output: str) -> bool | None:
     """Return whether a script printed the expected text; None if that can't be decided."""
     if _plain(example.expected) in _plain(output):

@@ -28,6 +28,7 @@ class RelatedTest(Frozen):
 
     path: str
     covers: tuple[str, ...]
+    source: str = ""
     only: str = ""
     """The single test that is meant, as pytest names it (`tests/test_a.py::test_b`)."""
 
