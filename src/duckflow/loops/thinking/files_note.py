@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from duckflow.domain.files.caches import is_cache
-from duckflow.domain.patterns import late
+from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.text import cut
 from duckflow.safety.files.listing import Listing
 from duckflow.safety.paths import printable
@@ -20,17 +20,17 @@ LISTED = 40
 LONGEST = 1_200
 _NAMED, _LINE = 24, 400
 _FOLDERS, _BELOW, _OTHERS, _TOP_FILES = 8, 8, 12, 16
-_CODE = late(
+_CODE = lazy_regex(
     r"\.(?:pyi?|pyx|[mc]?js|jsx|tsx?|vue|svelte|rs|go|[ch]|cc|[ch]pp|cxx|hh|mm?|java|kts?|scala|[cf]s|rb|php"
     r"|swift|lua|p[lm]|r|jl|exs?|erl|hs|ml|clj|dart|(?:ba)?sh|sql|zig|nim|html|s?css)\Z",
     re.IGNORECASE,
 )
-_ASIDE = late(
+_ASIDE = lazy_regex(
     r"\..*|.*tests?|testing|specs?|docs?|(?:example|sample|demo|script|tool)s?|bench|benchmarks?|ci|vendor"
     r"|third_party",
     re.IGNORECASE,
 )
-_NOTABLE = late(
+_NOTABLE = lazy_regex(
     r"readme|agents\.md|contributing|pyproject\.toml|setup\.(?:py|cfg)|tox\.ini|package\.json|tsconfig\.json"
     r"|cargo\.toml|go\.mod|pom\.xml|build\.gradle|cmakelists\.txt|makefile|gemfile|composer\.json|requirements"
     r"|dockerfile|changelog|changes",
