@@ -11,7 +11,8 @@ from duckflow.domain.state import AgentState, Request, TranscriptEntry
 from duckflow.domain.work.objective import TaskObjective
 from duckflow.evaluation.check_copies import OWN_PROGRAMS, CheckCopies
 from duckflow.evaluation.checks import Checks
-from duckflow.loops.thinking.small_models import WorkspaceLook, reads_of_named
+from duckflow.loops.thinking.messages import reads_of_named
+from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.shell import Shell
 from fakes.rows import every_row

@@ -5,6 +5,7 @@ What is decided is decided by pure functions in `pacemaker/`; here their results
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from duckflow.config.settings import PacemakerSettings
@@ -49,21 +50,15 @@ Experience = Callable[[TaskProfile | None], Sequence[int]]
 """The loops that earlier requests of a kind have used."""
 
 
+@dataclass(eq=False)
 class Pacing:
     """Holds nothing but what was warned of; everything else is in the state and the events of a loop."""
 
-    def __init__(
-        self,
-        session: Session,
-        table: PacemakerSettings,
-        traits: Callable[[], Awaitable[ModelTraits]],
-        experience: Experience,
-    ) -> None:
-        self._session = session
-        self._table = table
-        self._traits = traits
-        self._experience = experience
-        self._warned: tuple[str, int] | None = None
+    _session: Session
+    _table: PacemakerSettings
+    _traits: Callable[[], Awaitable[ModelTraits]]
+    _experience: Experience
+    _warned: tuple[str, int] | None = None
 
     @property
     def _state(self) -> AgentState:

@@ -1,65 +1,65 @@
-"""READ FIRST. One request, loop by loop, until it ends or needs the user.
+"""READ FIRST. Works on one request, loop by loop, until it ends or needs the user.
 
-    Check      may another loop run, or is it time to plan again, to ask, to stop?
-    Think      look again at what changed, and ask the model for a Decision
-    Judge      may its step follow the present one? was this very list tried before, and failed?
-    Act        the dispatcher takes each Action through policy to its tool
-    Observe    how is the duck doing, by what was seen?
-    Conclude   go on, recover from an error, or see whether "done" satisfies
+    Check      decide whether to run another loop, plan again or ask the user
+    Think      read changed files again, and ask the model for a Decision
+    Judge      check its step, and refuse actions that failed before
+    Act        the dispatcher takes each Action through the policy to its tool
+    Observe    compute the vitals from the events of the loop
+    Conclude   continue, recover from an error, or judge whether the request is done
 
-Nothing here holds state: it is read from the session, and changed only by recording events.
+Nothing here holds state: all of it is in the session, and only recorded events change it.
 """
+
+from dataclasses import dataclass
 
 from duckflow.domain.decision import Decision
 from duckflow.domain.errors import ProviderError
-from duckflow.domain.events import DecisionMade, ErrorReported, Reply
+from duckflow.domain.events import DecisionMade, ErrorReported, Event, Reply, UserMessage
 from duckflow.domain.state import AgentState
-from duckflow.domain.transitions import Status
+from duckflow.domain.transitions import Status, Step
 from duckflow.domain.work.outcomes import ENDED, RequestOutcome
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.hooks.hooks import Hooks
 from duckflow.loops.judging.advice import work_so_far
 from duckflow.loops.judging.consultation import consult
 from duckflow.loops.judging.judging import Judging
-from duckflow.loops.judging.verification import Verification
 from duckflow.loops.pacing import Pacing
 from duckflow.loops.session import Session
 from duckflow.loops.steps import Steps
 from duckflow.loops.thinking.model import DecisionModel
 from duckflow.pacemaker.rules import Consult, Go, Replan
 
-TRIED_BEFORE = "This very list was tried before and did not help. Go about it in another way."
+TRIED_BEFORE = "These actions were tried before and did not help. Try another way."
 
 
+@dataclass(eq=False)
 class Turn:
     """Works on the open request of a session."""
 
-    def __init__(
-        self,
-        session: Session,
-        model: DecisionModel,
-        dispatcher: Dispatcher,
-        pacing: Pacing,
-        judging: Judging,
-        verification: Verification,
-        steps: Steps,
-        hooks: Hooks,
-    ) -> None:
-        self._session = session
-        self._model = model
-        self._dispatcher = dispatcher
-        self._pacing = pacing
-        self._judging = judging
-        self._verification = verification
-        self._steps = steps
-        self._hooks = hooks
+    _session: Session
+    _model: DecisionModel
+    _dispatcher: Dispatcher
+    _pacing: Pacing
+    _judging: Judging
+    _steps: Steps
+    _hooks: Hooks
 
     @property
     def _state(self) -> AgentState:
         return self._session.state
 
+    def begin(self, said: UserMessage, *notices: Event) -> None:
+        """Record a message: it begins a request, or adds to the one that is open."""
+        request = self._state.request
+        added = request is not None and request.request_id == said.request_id
+        if not added or self._state.step == Step.AWAITING_APPROVAL:
+            self._steps.plan("the user said something else" if added else "a new request")
+        self._session.record(said, *notices)
+        if not added:
+            self._pacing.begin()
+
     async def work(self) -> RequestOutcome:
-        """Go on until the request ends or needs the user; actions left from before come first."""
+        """Run loops until the request ends or needs the user. Actions that are still queued come first."""
         outcome = await self._act() if self._state.queue else None
         while outcome is None or await self._hook_wants_more(outcome):
             if self._hooks.halted:
@@ -68,7 +68,7 @@ class Turn:
         return outcome
 
     async def settle(self, error: ProviderError) -> RequestOutcome:
-        """The model can't go on: say what it did before, and judge that without another attempt (A6)."""
+        """After the model failed, report what it did before, and judge that without another attempt (A6)."""
         self._session.record(*work_so_far(self._state, error))
         await self._dispatcher.settle_background()
         if self._state.approval is not None:
@@ -79,20 +79,20 @@ class Turn:
         return "done"
 
     def end(self, outcome: RequestOutcome) -> None:
-        """The work has ended, for good or until the user answers."""
+        """Stop what runs beside the loops. The request has ended, or waits for the user."""
         if outcome in (*ENDED, "interrupted"):
             self._judging.stop()
         self._pacing.end(outcome)
 
     async def _hook_wants_more(self, outcome: RequestOutcome) -> bool:
-        """Whether a hook of the user's lets the work not end here (L5)."""
+        """Return whether one of the user's hooks asks for more work (L5)."""
         if outcome not in ("done", "not_judged", "pending_user") or not await self._hooks.stop():
             return False
         self._steps.plan("a hook wants more")
         return True
 
     async def _loop(self) -> RequestOutcome | None:
-        """Once round; None if another loop is to follow."""
+        """Run one loop; None if another one is to follow."""
         asked = await self._check()
         if asked is not None:
             return asked
@@ -101,7 +101,7 @@ class Turn:
         return await self._act(refused=refused)
 
     async def _check(self) -> RequestOutcome | None:
-        """What the pacemaker says before another loop (H5)."""
+        """Do what the pacemaker decides before a loop (H5)."""
         match move := self._pacing.next_move():
             case Go():
                 return None
@@ -113,7 +113,7 @@ class Turn:
                 return self._ask(move)
 
     async def _think(self) -> Decision:
-        """Ask the model, and write down what it wants; its actions are queued with that."""
+        """Ask the model, and record its decision, which queues its actions."""
         await self._dispatcher.look_again()
         decided, used = await self._model.decide(self._state)
         decision = decided.decision
@@ -137,7 +137,7 @@ class Turn:
         return decision
 
     async def _judge(self, decision: Decision) -> bool:
-        """Take or refuse the step; True if the actions are refused, too (D3, D4, J4)."""
+        """Take or refuse the step. Return whether the actions are refused, too (D3, D4, J4)."""
         self._steps.take(decision, changes=bool(self._dispatcher.changing(decision.actions)))
         refused = await self._judging.refuses(decision.actions)
         if refused:
@@ -145,17 +145,14 @@ class Turn:
         return refused
 
     async def _act(self, *, refused: bool = False) -> RequestOutcome | None:
-        """Run what is queued, observe, conclude; what the user must permit first ends the turn."""
+        """Run the queued actions, observe and conclude. An action that needs approval ends the turn."""
         if not await self._dispatcher.run_queue():
             return "awaiting_approval"
         await self._pacing.observe(self._session.take_events(), refused=refused)
         return await self._conclude()
 
     async def _conclude(self) -> RequestOutcome | None:
-        """What follows, by how the actions went and what the decision wants after them.
-
-        After an error: plan again; after too many that were not made good, ask the user (D5).
-        """
+        """Do what the decision wants next. After an error plan again, after too many ask the user (D5)."""
         if self._state.status == Status.ERROR:
             return None if self._steps.recover() else self._ask(self._pacing.reason_to_ask())
         match self._state.next_step:
@@ -169,13 +166,15 @@ class Turn:
                 return "deferred"
 
     async def _see_whether_done(self) -> RequestOutcome | None:
-        """Done means satisfied: the evidence decides, not the claim (J2)."""
+        """Let the evidence decide whether the request is done, not the model's claim (J2)."""
         self._steps.review()
         if self._state.closing:
             self._session.record(Reply(text=self._state.closing))
-        if await self._dispatcher.end_background() or await self._verification.prepare():
+        if await self._dispatcher.end_background():
             return await self._act()
         match await self._judging.judge():
+            case "tests":
+                return await self._act()
             case "done" | "not_judged" as outcome:
                 self._steps.accept()
                 return outcome

@@ -1,5 +1,7 @@
 """What answers do: to approvals, and to consultations by the table in `domain/questions/consultation.py`."""
 
+from dataclasses import dataclass
+
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ApprovalAnswered, ConsultationAnswered, Reply
 from duckflow.domain.questions.approval import AnswerApproval, Approval
@@ -16,17 +18,15 @@ from duckflow.loops.steps import Steps
 from duckflow.loops.thinking.advisor import Advisor
 
 
+@dataclass(eq=False)
 class UserAnswers:
     """Takes an answer. Advice is sought before the answer is written down, so that nothing is half done."""
 
-    def __init__(
-        self, session: Session, dispatcher: Dispatcher, advisor: Advisor, steps: Steps, pacing: Pacing
-    ) -> None:
-        self._session = session
-        self._dispatcher = dispatcher
-        self._advisor = advisor
-        self._steps = steps
-        self._pacing = pacing
+    _session: Session
+    _dispatcher: Dispatcher
+    _advisor: Advisor
+    _steps: Steps
+    _pacing: Pacing
 
     @property
     def _state(self) -> AgentState:

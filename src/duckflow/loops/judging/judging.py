@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from duckflow.domain.decision import Action, Decision
@@ -38,31 +39,23 @@ from duckflow.services.evaluation import (
 )
 from duckflow.services.execution_plans import plan_continuation_execution, plan_initial_execution
 
-Finding = Literal["done", "not_judged", "again", "asked", "exhausted"]
-"""Result of a look at the work: done, not judged by anyone, another attempt, a question that the user must
-answer first, or no attempts left."""
-
+Finding = Literal["tests", "done", "not_judged", "again", "asked", "exhausted"]
+"""Result of judging: the project's tests were queued to run first; the request is done; no judge was there;
+another attempt is planned; the model asked the user a question; or no attempts are left."""
 
 _LINE = 600
 
 
+@dataclass(eq=False)
 class Judging:
     """Judges the open request of a session. All it holds is the search for requirements that runs."""
 
-    def __init__(
-        self,
-        session: Session,
-        advisor: Advisor,
-        verifying: Verification,
-        collector: CaseEvidenceCollector,
-        max_iterations: int,
-    ) -> None:
-        self._session = session
-        self._advisor = advisor
-        self._verifying = verifying
-        self._collector = collector
-        self._max_iterations = max_iterations
-        self._search: asyncio.Task[None] | None = None
+    _session: Session
+    _advisor: Advisor
+    _verifying: Verification
+    _collector: CaseEvidenceCollector
+    _max_iterations: int
+    _search: asyncio.Task[None] | None = None
 
     @property
     def _state(self) -> AgentState:
@@ -108,10 +101,12 @@ class Judging:
             self._session.record(AttemptPlanned(number=number, plan=plan, told=plan_text(plan)))
 
     async def judge(self) -> Finding:
-        """Look at what is there, by the evidence; if it is not enough, the next attempt is planned."""
+        """Judge the request by the evidence. If it is not done, plan the next attempt."""
         request = self._state.request
         if request is None:
             return "done"
+        if await self._verifying.prepare():
+            return "tests"
         passed = await self._verifying.run()
         if request.profile is None and not request.acted:
             request = await self._requirements(request)  # which also say what kind of task it is

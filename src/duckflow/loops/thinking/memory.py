@@ -5,6 +5,7 @@ No model is asked. What is learned by itself counts only in the folder it was le
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
 
 from duckflow.domain.events import MemoryKept, MemoryRecalled
 from duckflow.domain.model import ModelTraits
@@ -25,21 +26,14 @@ _LATELY = 40
 _KINDS: dict[RequestOutcome, MemoryKind] = {"done": "worked", "accepted": "accepted", "stopped": "failed"}
 
 
+@dataclass(eq=False)
 class SessionMemory:
     """Looks up and learns, where the settings let it."""
 
-    def __init__(
-        self,
-        session: Session,
-        memories: Memories,
-        traits: Callable[[], Awaitable[ModelTraits]],
-        *,
-        enabled: bool,
-    ) -> None:
-        self._session = session
-        self._memories = memories
-        self._enabled = enabled
-        self._traits = traits
+    _session: Session
+    _memories: Memories
+    _traits: Callable[[], Awaitable[ModelTraits]]
+    _enabled: bool
 
     async def recall(self, text: str) -> None:
         """Tell the model once what is kept that belongs to a message; a small one has no room for it.

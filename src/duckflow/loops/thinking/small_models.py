@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from duckflow.dialects.compact import LOOKING, MAKING, PROFILES
 from duckflow.dialects.compact_prompt import LONG_MESSAGE, Choices, Wish
 from duckflow.dialects.drafts import DraftCheck
-from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.state import AgentState, TranscriptEntry
@@ -26,7 +25,6 @@ from duckflow.safety.files.workspace import Workspace
 
 WISHES: dict[str, Wish] = {profile: wish for wish, profile in PROFILES.items()}
 _MOST_LOOKS = 3
-_MOST_NAMED = 3
 _MOST_FILES = 200
 _DEPTH = 4
 _MOST_NOTED, _NOTED_EACH, _NOTED_DEPTH = 5_000, 1_000, 8
@@ -120,15 +118,6 @@ class WorkspaceLook:
             return None
 
 
-def reads_of_named(text: str, files: Sequence[str]) -> tuple[Action, ...]:
-    """A look into each file that the user's message names."""
-    named = [path for path in files if _names(text, path)]
-    return tuple(
-        Action(operation="file_ops.read_file", args={"path": path}, reasoning="the user named it")
-        for path in named[:_MOST_NAMED]
-    )
-
-
 def _wish(state: AgentState) -> Wish | None:
     """What the model took the user to want, once it has said so for this request; before, what is certain."""
     request = state.request
@@ -144,13 +133,6 @@ def _told_files(state: AgentState, files: Sequence[str]) -> tuple[str, ...]:
         return ()
     there = {path.rpartition("/")[2] for path in files}
     return tuple(dict.fromkeys(name for name in _FILE.findall(asked) if name not in there))
-
-
-def _names(text: str, path: str) -> bool:
-    name = path.rpartition("/")[2]
-    return any(
-        re.search(rf"(?<![\w./-]){re.escape(form)}(?![A-Za-z0-9_/-]|\.\w)", text) for form in {path, name}
-    )
 
 
 def _since_asked(transcript: Sequence[TranscriptEntry]) -> Sequence[TranscriptEntry]:

@@ -1,0 +1,77 @@
+"""Reads a user's message: adds notes from hooks and the folder, and reads the files that it names."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from duckflow.domain.decision import Action
+from duckflow.domain.events import ErrorReported, UserMessage
+from duckflow.domain.frozen import Frozen
+from duckflow.loops.acting.dispatcher import Dispatcher
+from duckflow.loops.hooks.hooks import Hooks
+from duckflow.loops.session import Session
+from duckflow.loops.thinking.model import DecisionModel
+from duckflow.loops.thinking.small_models import WorkspaceLook
+
+_MOST_NAMED = 3
+
+
+class ReadMessage(Frozen):
+    """A message to be recorded, and the pictures in it that can't be shown."""
+
+    message: UserMessage
+    problems: tuple[ErrorReported, ...] = ()
+
+
+@dataclass(eq=False)
+class MessageReader:
+    """Prepares messages for the model of a session."""
+
+    _session: Session
+    _hooks: Hooks
+    _look: WorkspaceLook
+    _model: DecisionModel
+    _dispatcher: Dispatcher
+
+    async def read(self, text: str, request_id: str) -> ReadMessage | None:
+        """Add what hooks say, a note about the files and the pictures; None if a hook refuses the message."""
+        added = await self._hooks.submitted(text)
+        if added is None:
+            return None
+        note = await self._look.note()
+        seen = await self._look.pictures(text)
+        return ReadMessage(
+            message=UserMessage(
+                request_id=request_id,
+                text=text,
+                note="" if note == self._session.state.files_note else note,
+                added=added,
+                pictures=seen.pictures,
+            ),
+            problems=seen.problems,
+        )
+
+    async def look_ahead(self, said: UserMessage) -> None:
+        """Read mentioned files, and for a small model also those that the message only names."""
+        await self._dispatcher.look_at_mentions(said.text)
+        traits = await self._model.traits()
+        if said.pictures and not traits.sees:
+            paths = ", ".join(picture.path for picture in said.pictures)
+            values = {"model": traits.name, "paths": paths}
+            self._session.record(ErrorReported(key="pictures.not_seen", values={**values}, notice=True))
+        if traits.small:
+            await self._dispatcher.run_now(reads_of_named(said.text, await self._look.files()))
+
+
+def reads_of_named(text: str, files: Sequence[str]) -> tuple[Action, ...]:
+    """Return a read of each file that the user's message names."""
+    named = [path for path in files if _names(text, path)]
+    return tuple(
+        Action(operation="file_ops.read_file", args={"path": path}, reasoning="the user named it")
+        for path in named[:_MOST_NAMED]
+    )
+
+
+def _names(text: str, path: str) -> bool:
+    forms = {path, path.rpartition("/")[2]}
+    return any(re.search(rf"(?<![\w./-]){re.escape(one)}(?![A-Za-z0-9_/-]|\.\w)", text) for one in forms)
