@@ -1,1 +1,1 @@
-"""The engine: a session that owns the state, and the loops that move it on. Read `turn.py` first."""
+"""The engine: a session that owns the state, and the loops that change it. Read `turn.py` first."""

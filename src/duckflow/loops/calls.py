@@ -8,7 +8,7 @@ from duckflow.tools.catalogue import Tool
 
 
 class ResolvedCall(NamedTuple):
-    """An action, its tool, and its arguments as the tool takes them."""
+    """An action, its tool, and its validated arguments."""
 
     action: Action
     tool: Tool[Any]

@@ -1,7 +1,4 @@
-"""The pacemaker at work: watches the loops of a request, and says what the next move is.
-
-What is decided is decided by pure functions in `pacemaker/`; here their results become events.
-"""
+"""The pacemaker at work: turns the results of the pure functions in `pacemaker/` into events."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -47,12 +44,12 @@ _log = logging.getLogger("duckflow.pacemaker")
 
 
 Experience = Callable[[TaskProfile | None], Sequence[int]]
-"""The loops that earlier requests of a kind have used."""
+"""Returns the loops that earlier requests of a kind used."""
 
 
 @dataclass(eq=False)
 class Pacing:
-    """Holds nothing but what was warned of; everything else is in the state and the events of a loop."""
+    """Watches the loops of a request, and decides the next move."""
 
     _session: Session
     _table: PacemakerSettings
@@ -65,18 +62,18 @@ class Pacing:
         return self._session.state
 
     def begin(self) -> None:
-        """A new request has come in: strength is back, and what was liked lifts the mood (H2 to H4)."""
+        """Set the vitals for a new request (H2 to H4)."""
         state = self._state
         self._change("request", begin(state.vitals, state.praised), "new_request")
 
     def answered(self) -> None:
-        """The user has said how to go on."""
+        """Set the vitals after the user has answered a consultation."""
         if (request := self._state.request) is not None:
             moved = self._moved(request, "consultation_answered")
             self._change("answer", moved, "consultation_answered")
 
     def set_limit(self) -> None:
-        """The limit, at the first decision of a request and where its kind of task changes (I2)."""
+        """Set the loop limit at the first decision of a request, and when its kind of task changes (I2)."""
         request = self._state.request
         if request is None:
             return
@@ -91,7 +88,7 @@ class Pacing:
         _write(*log_start(limit))
 
     async def observe(self, events: Sequence[Event], *, refused: bool = False) -> None:
-        """The vitals from the events since the last loop; `refused` if its list failed before (J4)."""
+        """Update the vitals after a loop. `refused`: its actions were part of a failed attempt (J4)."""
         traits = await self._traits()
         state, request = self._state, self._state.request
         if request is None:
@@ -127,10 +124,7 @@ class Pacing:
         _write(*log_loop(request.loops, signs, state.vitals, vitals))
 
     def next_move(self, *, asking: bool = False) -> Go | Replan | Consult:
-        """What to do before another loop (H5); what it means for limit and vitals is written down.
-
-        `asking` if the user is asked in any case: then it is too late to plan again.
-        """
+        """Decide what to do before another loop (H5). With `asking`, the user is asked in any case."""
         request = self._state.request
         if request is None or request.limit is None or request.loops == 0:
             return Go()
@@ -153,12 +147,12 @@ class Pacing:
         return move
 
     def reason_to_ask(self) -> Consult:
-        """What to ask after too many errors: what the rules find, else the errors themselves."""
+        """Return the question to ask after too many errors."""
         move = self.next_move(asking=True)
         return move if isinstance(move, Consult) else Consult(kind="over_exertion", cause="errors")
 
     def end(self, outcome: RequestOutcome) -> None:
-        """Write into the log how the request went."""
+        """Log how the request ended."""
         request = self._state.request
         if request is not None:
             _write(*log_end(request.loops, self._limit(request), request.asked, outcome))
@@ -178,7 +172,7 @@ class Pacing:
         )
 
     def _extend(self, request: Request, limit: int) -> Request:
-        """The work gets on: more loops, and strength counted by them (I7)."""
+        """Raise the limit because the work makes progress (I7)."""
         before = request.limit or LoopLimit(limit=0)
         self._session.record(LimitSet(limit=replace(before, limit=limit), extended_from=before.limit))
         longer = self._state.request or request
@@ -216,7 +210,7 @@ class Pacing:
         )
 
     def _warn(self, request: Request, level: BudgetLevel) -> None:
-        """Say once that most of the budget is gone (I9)."""
+        """Warn once that most of the budget is used (I9)."""
         given = (request.request_id, request.grants)
         line = explain_budget(level) if level.level == "near" and given != self._warned else None
         if line is not None:
@@ -225,7 +219,7 @@ class Pacing:
 
 
 def _turned(events: Sequence[Event], goal_before: str) -> bool:
-    """Whether the user's message in the middle of a request gave it another goal."""
+    """Return whether a message during the request changed its goal."""
     told = any(isinstance(event, ConsultationAnswered) for event in events)
     spoke = any(isinstance(event, UserMessage) for event in events)
     goals = (event.decision.state_delta.goal for event in events if isinstance(event, DecisionMade))
@@ -244,13 +238,13 @@ def _complexity(state: AgentState, request: Request) -> float:
 
 
 def _prompt_tokens(events: Iterable[Event]) -> int:
-    """How long the longest prompt for a decision was."""
+    """Return the tokens of the longest prompt for a decision."""
     calls = (event for event in events if isinstance(event, UsageReported) and event.output == "Decision")
     return max((call.tokens.input_tokens for call in calls), default=0)
 
 
 def _rose(events: Iterable[Event], request: Request) -> bool:
-    """Whether an evaluation found more of the request met than the one before (I7)."""
+    """Return whether an evaluation scored higher than all before it (I7)."""
     scores = [event.evaluation.overall_score for event in events if isinstance(event, Evaluated)]
     before = [one.score for one in request.objective.attempts[: -len(scores)]] if scores else []
     return bool(scores) and max(scores) > max(before, default=0.0)

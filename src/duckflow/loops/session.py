@@ -1,4 +1,4 @@
-"""The session: the one owner of the state. What happens is stored, then applied, then shown."""
+"""The session: the only owner of the state. Each event is stored, then applied, then shown."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -17,26 +17,25 @@ Pause = Callable[[], Awaitable[None]]
 
 
 class EventLog(Protocol):
-    """Where a session's events are kept; what `append` returned survives a kill."""
+    """Durable storage of events."""
 
     def append(self, session_id: str, events: Sequence[Event]) -> Sequence[StoredEvent]:
-        """Store all of them durably, in order, or none."""
+        """Store all events durably and in order, or none of them."""
         ...
 
     def load(self, session_id: str) -> Sequence[StoredEvent]:
-        """Every event of the session, oldest first."""
+        """Return all events of the session, oldest first."""
         ...
 
 
 async def go_straight_on() -> None:
-    """Nobody takes this session step by step."""
+    """Do not wait; used where no run can be taken over."""
 
 
 class Session:
-    """Holds the newest state. Recording blocks for one durable write and can't be cancelled half-way.
+    """Holds the state. All loops read `state` and change it only through `record`.
 
-    Both loops read `state` here and write through `record`, so what one changes the other sees at once.
-    Secrets end here: what is stored, becomes state, or is shown has markers in their place.
+    Recording blocks for one durable write and can't be cancelled. Secrets are replaced by markers first.
     """
 
     def __init__(
@@ -48,7 +47,7 @@ class Session:
     ) -> None:
         self._log = log
         self.pause = pause
-        """Waited for before a model is asked and before an action begins: there a run can be taken over."""
+        """Awaited before each model call and each action, so that another worker can take over there."""
         self.redactor = redactor or Redactor()
         self._live = LiveRedaction(self.redactor)
         self._told_of_secret = False
@@ -65,17 +64,17 @@ class Session:
         redactor: Redactor | None = None,
         pause: Pause = go_straight_on,
     ) -> "Session":
-        """The session as its events tell it."""
+        """Rebuild a session from its events."""
         session = cls(log, new_state(session_id), redactor, pause)
         session._take(log.load(session_id))
         return session
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """For user interfaces: they get every event and every live update from now on."""
+        """Send every event and live update from now on to a user interface."""
         self._subscribers.append(subscriber)
 
     def record(self, *events: Event) -> None:
-        """Store the events without their secrets, make them the state, show them."""
+        """Store events without their secrets, apply them and show them."""
         recorded = self._log.append(self.state.session_id, self._redacted(events))
         self._take(recorded)
         self._recent += [one.event for one in recorded]
@@ -83,28 +82,28 @@ class Session:
             self.show(one)
 
     def take_events(self) -> tuple[Event, ...]:
-        """The events recorded since this was last called."""
+        """Return the events since the last call."""
         events, self._recent = tuple(self._recent), []
         return events
 
     def show(self, what: StoredEvent | LiveUpdate) -> None:
-        """Let all subscribers see it; of a text in pieces, what can't be part of a secret."""
+        """Send an update to all subscribers. Parts of a text that may belong to a secret are held back."""
         for shown in self._live.take(what):
             for subscriber in self._subscribers:
                 subscriber(shown)
 
     async def wait_until(self, met: Callable[[AgentState], bool]) -> None:
-        """Come back when the state is so."""
+        """Wait until the state meets a condition."""
         while not met(self.state):
             self._changed.clear()
             await self._changed.wait()
 
     def next_evidence_id(self) -> str:
-        """The id of the next thing found."""
+        """Return the id of the next piece of evidence."""
         return f"e{self.state.evidence_count + 1}"
 
     def _redacted(self, events: Sequence[Event]) -> Sequence[Event]:
-        """The events without secrets; once a session, the user is told when their own words had one."""
+        """Return the events without secrets. Tell the user once if their own words contained one."""
         clean = [redact_event(self.redactor, event) for event in events]
         hidden = any(said_by_user(one) and one != shown for one, shown in zip(events, clean, strict=True))
         if hidden and not self._told_of_secret:

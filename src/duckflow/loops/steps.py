@@ -1,4 +1,4 @@
-"""The step of the work: what the model may take, and where the program itself moves it (D2 to D5)."""
+"""Transitions between steps, made by the model's decisions or by the program (D2 to D5)."""
 
 from itertools import pairwise
 
@@ -10,11 +10,11 @@ from duckflow.domain.transitions import Step, Transitions
 from duckflow.loops.session import Session
 
 RECOVERIES = 3
-"""How often an error may send a request back to planning before the user is asked."""
+"""Number of times an error may send a request back to planning before the user is asked."""
 
 
 class Steps:
-    """Moves the step of a session by its table; every transition is recorded here and nowhere else."""
+    """Records every transition of a session, by its table of transitions."""
 
     def __init__(self, session: Session, transitions: Transitions) -> None:
         self._session = session
@@ -25,10 +25,7 @@ class Steps:
         return self._session.state
 
     def take(self, decision: Decision, *, changes: bool) -> None:
-        """Take the one step of a decision. One that may not follow is refused, and nothing changes.
-
-        If the model names none, it follows from the actions, where it may (D3).
-        """
+        """Take the step of a decision, or refuse it. Without one, derive it from the actions (D3)."""
         start, end = self._state.step, decision.step
         if end is None and decision.actions:
             derived = Step.EXECUTION if changes else Step.PLANNING
@@ -43,20 +40,20 @@ class Steps:
             self._session.record(Transition(start=start, end=end, by="model", reason=decision.rationale))
 
     def plan(self, reason: str) -> None:
-        """Back to planning: a new request, another direction, or work that got nowhere."""
+        """Return to planning."""
         self._move(Step.PLANNING, reason, on_error=True)
 
     def await_approval(self, approval: Approval) -> None:
-        """Ask the user, and wait."""
+        """Ask the user for approval, and wait."""
         self._session.record(ApprovalRequested(approval=approval))
         self._move(Step.AWAITING_APPROVAL, "a change needs the user's yes")
 
     def answer_approval(self, *, yes: bool) -> None:
-        """The user has said yes or no."""
+        """Leave the wait for an approval."""
         self._move(*((Step.EXECUTION, "approved") if yes else (Step.PLANNING, "not approved")))
 
     def recover(self) -> bool:
-        """Back to planning after an error; False if that was done too often without making it good."""
+        """Return to planning after an error; False if that was done too often."""
         request = self._state.request
         if request is not None and request.recoveries >= RECOVERIES:
             return False
@@ -64,13 +61,13 @@ class Steps:
         return True
 
     def review(self) -> None:
-        """What was changed is looked at before it counts as done; a question answered needs no review."""
+        """Review changes before the request is done. An answer alone needs no review."""
         nothing_changed = self._state.request is None or not self._state.request.changed
         if not (self._state.step == Step.PLANNING and nothing_changed):
             self._move(Step.REVIEW, "the model says it is done")
 
     def accept(self) -> None:
-        """What is there counts as done."""
+        """End the request as done."""
         self.review()
         self._move(Step.DONE, "the request is done")
 
@@ -78,7 +75,7 @@ class Steps:
         self._session.record(TransitionRefused(start=self._state.step, end=end, reason=reason))
 
     def _move(self, end: Step, reason: str, *, on_error: bool = False, recovery: bool = False) -> None:
-        """Go there by the table, over other steps if there is no direct way; refused if there is none."""
+        """Move along the shortest permitted route, or record a refusal."""
         start = self._state.step
         route = self._transitions.route(start, end, on_error=on_error)
         if route is None:

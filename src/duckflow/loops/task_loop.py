@@ -1,4 +1,4 @@
-"""The task loop: a list of tasks runs in the background while the chat goes on."""
+"""The task loop: runs a list of tasks in the background while the chat continues."""
 
 import asyncio
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from duckflow.services.reports import CANCELLED, plain_report, write_report
 
 
 class TaskLoop:
-    """Runs one list at a time through the dispatcher. All it holds is the work that runs."""
+    """Runs one list at a time through the dispatcher."""
 
     def __init__(self, session: Session, dispatcher: Dispatcher, advisor: Advisor) -> None:
         self._session = session
@@ -32,7 +32,7 @@ class TaskLoop:
         return self._session.state
 
     def start(self, tasks: tuple[Task, ...], step_id: str | None) -> str:
-        """Hand the tasks to the background and come back at once; the id of the list."""
+        """Start a list in the background, and return its id."""
         fresh = tuple(_reset(task) for task in tasks)
         task_list = TaskList(list_id=new_id("list"), step_id=step_id, tasks=fresh)
         self._session.record(TaskListStarted(task_list=task_list))
@@ -40,9 +40,9 @@ class TaskLoop:
         return task_list.list_id
 
     def recover(self, ended: Sequence[ActionFinished] = ()) -> None:
-        """After a restart: a list that waits for the user waits on, any other has ended (C5).
+        """After a restart, end the list unless it waits for the user (C5).
 
-        `ended` is what was found out about actions that were running.
+        `ended`: actions that were running, with what is known of their results.
         """
         if not self._state.background_runs or self._asks():
             return
@@ -56,7 +56,7 @@ class TaskLoop:
             self._session.record(plain_report(self._state.task_list, cancelled=True))
 
     def go_on(self) -> None:
-        """Take up a list that waited for an answer when the program was started again."""
+        """Resume a list that waited for an answer during a restart."""
         if self._state.background_runs and self._work is None:
             self._work = asyncio.create_task(self._run())
 
@@ -65,18 +65,18 @@ class TaskLoop:
         return approval is not None and approval.task_id is not None
 
     def cancel(self) -> bool:
-        """Stop the list: the running task has failed, the rest stays pending. False if nothing runs."""
+        """Cancel the list: the running task fails, and the rest stays pending. False if nothing runs."""
         if self._work is None or self._work.done():
             return False
         self._work.cancel(CANCELLED)
         return True
 
     async def wait(self) -> None:
-        """Come back when the list has ended, or needs the user."""
+        """Wait until the list has ended or needs the user."""
         await self._session.wait_until(lambda state: not state.background_runs or state.approval is not None)
 
     async def aclose(self) -> None:
-        """The program ends: what runs is stopped, what waits for the user waits on."""
+        """Stop the list, unless it waits for the user."""
         work, self._work = self._work, None
         if work is None:
             return
@@ -97,7 +97,7 @@ class TaskLoop:
             self._work = None
 
     def _next(self) -> Task | None:
-        """The first task not run yet; none after one that failed."""
+        """Return the next task to run; None if all ran or one failed."""
         tasks = self._state.task_list.tasks if self._state.task_list else ()
         if any(task.status == "failed" for task in tasks):
             return None
@@ -122,7 +122,7 @@ class TaskLoop:
             self._session.record(report)
 
     def _give_up(self) -> None:
-        """Write down a list that was stopped (C4). Synchronous, so nothing can come between."""
+        """Record that the list was cancelled (C4). Synchronous, so that nothing can come in between."""
         if (approval := self._state.approval) is not None and self._asks():
             answered = ApprovalAnswered(approval_id=approval.approval_id, yes=False, reason=CANCELLED)
             self._session.record(answered)
@@ -133,5 +133,4 @@ class TaskLoop:
 
 
 def _reset(task: Task) -> Task:
-    """A task that is done stays done; one that failed is tried again."""
     return task if task.status == "completed" else replace(task, status="pending", result=None)

@@ -1,1 +1,1 @@
-"""Whether a request is met, and what the user is asked if it is not."""
+"""Judges whether a request is done, and prepares the questions to the user if it is not."""

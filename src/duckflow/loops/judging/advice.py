@@ -1,4 +1,4 @@
-"""Advice for the user: why the work fails, how another model sees it, and what there is so far."""
+"""Advice for the user: causes of failures, a second opinion, and a progress report."""
 
 from collections.abc import Iterator, Sequence
 
@@ -24,7 +24,7 @@ _MET = 0.8
 
 
 async def find_cause(advisor: Advisor, state: AgentState, said: str = "") -> str:
-    """Why the work fails, for the user and the model."""
+    """Return why the work fails, for the user and the model."""
     failures = _failures(state)
     question = analyze_execution_failure(_request(state, said), failures, evidence_in(state))
     found = await advisor.ask(question) if failures else None
@@ -35,7 +35,7 @@ async def find_cause(advisor: Advisor, state: AgentState, said: str = "") -> str
 
 
 async def second_opinion(advisor: Advisor, state: AgentState, said: str = "") -> str:
-    """How another model sees it."""
+    """Return another model's view."""
     question = give_second_opinion(_request(state, said), _failures(state), evidence_in(state))
     found = await advisor.ask(question)
     if found is not None:
@@ -53,7 +53,7 @@ def _request(state: AgentState, said: str) -> str:
 
 
 def _failures(state: AgentState) -> tuple[str, ...]:
-    """What failed, or is failing still, and what is missing; oldest first."""
+    """Return failures and missing parts, oldest first."""
     if state.request is None:
         return ()
     objective = state.request.objective
@@ -64,7 +64,7 @@ def _failures(state: AgentState) -> tuple[str, ...]:
 
 
 def work_so_far(state: AgentState, error: ProviderError) -> tuple[ErrorReported, Reply]:
-    """What is said when the model can't go on: the error, and what was done before it (A6)."""
+    """Return the error and the work done before it, for when the model fails (A6)."""
     report, unusable = ErrorReported.of(error), isinstance(error, BadAnswer)
     if unusable:
         report = replace(report, key="llm.bad_last_answer")
@@ -94,7 +94,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def progress_text(state: AgentState) -> str:
-    """Goal, requirements with their scores, files changed, failures, and what was found so far."""
+    """Return goal, scored requirements, changed files, failures and findings."""
     request = state.request
     return "\n".join([text("progress.title"), *(_progress(state, request) if request else ())])
 

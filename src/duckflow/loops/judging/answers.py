@@ -1,4 +1,4 @@
-"""What answers do: to approvals, and to consultations by the table in `domain/questions/consultation.py`."""
+"""Effects of answers: to approvals, and to consultations by `domain/questions/consultation.py`."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from duckflow.loops.thinking.advisor import Advisor
 
 @dataclass(eq=False)
 class UserAnswers:
-    """Takes an answer. Advice is sought before the answer is written down, so that nothing is half done."""
+    """Carries out answers. Advice is fetched before an answer is recorded, so a failure changes nothing."""
 
     _session: Session
     _dispatcher: Dispatcher
@@ -33,7 +33,7 @@ class UserAnswers:
         return self._session.state
 
     async def approve(self, approval: Approval, answer: AnswerApproval) -> None:
-        """A yes or no to an action, or a yes to what the user made of it."""
+        """Record the answer to an approval, with the action that the user may have edited."""
         if answer.edited is not None:
             answered = await self._dispatcher.edit(approval, answer.edited)
         else:
@@ -53,7 +53,7 @@ class UserAnswers:
         self._steps.answer_approval(yes=answered.yes)
 
     async def choose(self, answer: ChooseWay) -> RequestOutcome | None:
-        """Do what the answer to the open consultation says; None if the work goes on."""
+        """Carry out the answer to the open consultation; None if the work continues."""
         consultation = self._state.consultation
         if consultation is None:
             return None
@@ -78,7 +78,6 @@ class UserAnswers:
         return "pending_user" if effect.analyses or asked_back else None
 
     async def _find_out(self, effect: ChoiceEffect, answer: ChooseWay) -> str:
-        """What the choice wants known before the work goes on."""
         if effect.analyses:
             return await find_cause(self._advisor, self._state, answer.text)
         if effect.reviews:
@@ -93,7 +92,7 @@ class UserAnswers:
         return f"{found}\n\n{text('consultation.your_word')}" if effect.analyses else found
 
     async def _plan(self) -> None:
-        """Divide the work; if no plan can be had, the model was told to do the smallest part first."""
+        """Divide the work. Without a plan, the model was told to do the smallest part first."""
         request = self._state.request
         if request is None:
             return

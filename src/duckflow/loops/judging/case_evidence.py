@@ -1,5 +1,7 @@
-"""Collects what a verdict rests on: the difference that the request made, its last commands, the checks, and
-the sources of a reply that informs. Whole files, outdated reads and caches are no part of it (J2)."""
+"""Collects the evidence for a verdict: differences, last commands, checks, and sources of a reply (J2).
+
+Whole files, outdated reads and caches are left out.
+"""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,42 +27,42 @@ from duckflow.safety.policy.protected import is_secret
 from duckflow.safety.sandbox.view.git_settings import ignored_paths
 
 _BEFORE = 2
-"""Commands shown that last ran before the last change, if none ran after it."""
+"""Number of commands to show that ran before the last change, if none ran after it."""
 
 _MOST = 120_000
-"""Characters of differences that are kept with a verdict; a prompt shows what its model has room for."""
+"""Most characters of differences to keep with a verdict."""
 
 _MUCH, _TESTS = 10_000, 3_000
-"""Characters of differences from which on those of tests are shortened, and to how many each."""
+"""Size of all differences beyond which those of tests are shortened, and to which size each."""
 
 _REMOVED = 2_000
-"""Characters of the difference of a file that was removed."""
+"""Most characters for the difference of a removed file."""
 
 _OUTPUT = 3_000
-"""Characters of a command's output."""
+"""Most characters of a command's output."""
 
 _OWN = ("file_ops.", "shell.")
-"""Operations whose results an evaluator sees as differences and command output."""
+"""Operations whose results are shown as differences and command output instead."""
 
 
 class CaseEvidence(NamedTuple):
-    """What was looked at for one verdict. `checks` are the facts and results as evidence, with new ids."""
+    """Evidence for one verdict. `checks` has the facts and results under new ids."""
 
     changed: tuple[str, ...]
     facts: tuple[Fact, ...]
     results: tuple[CheckResult, ...]
     checks: tuple[Evidence, ...]
     found: tuple[Evidence, ...]
-    """What commands and other actions brought, by the ids they have."""
+    """Results of commands and other actions, under their existing ids."""
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """All of it; the checks come last."""
+        """All evidence, checks last."""
         return (*self.found, *self.checks)
 
 
 class CaseEvidenceCollector:
-    """Looks at the work of the open request of a session."""
+    """Collects evidence about the open request of a session."""
 
     def __init__(
         self, session: Session, workspace: Workspace, differences: Differences, checks: Checks
@@ -71,7 +73,7 @@ class CaseEvidenceCollector:
         self._checks = checks
 
     async def collect(self, request: Request) -> CaseEvidence:
-        """Look at the files, run the checks, and number both as evidence."""
+        """Examine the changed files, run the checks, and number both as evidence."""
         state = self._session.state
         changed = await asyncio.to_thread(self._visible, request)
         facts = await asyncio.to_thread(check_files, self._workspace, changed, request.removed)
@@ -100,14 +102,14 @@ class CaseEvidenceCollector:
         )
 
     def _visible(self, request: Request) -> tuple[str, ...]:
-        """The changed files without caches, and without what git ignores if there is anything else."""
+        """Return the changed files without caches and, if others remain, without ignored files."""
         own = [path for path in request.changed if not is_cache(path) and ".git" not in path.split("/")]
         ignored = ignored_paths(str(self._workspace.root), own)
         return tuple(path for path in own if path not in ignored) or tuple(own)
 
 
 def found_by(state: AgentState, request: Request, *, informs: bool) -> tuple[Evidence, ...]:
-    """What commands and other actions brought; if the reply `informs`, also what it may rest on."""
+    """Return the results of actions. If the reply `informs`, include the sources that it may rest on."""
     asked = any(one.asks_for == "information" for one in request.objective.requirements)
     entries = {entry.evidence_id: entry for entry in state.transcript if entry.evidence_id}
     sources: dict[str, Evidence] = {}
@@ -131,12 +133,12 @@ def found_by(state: AgentState, request: Request, *, informs: bool) -> tuple[Evi
 
 
 def _is_other_work(entry: TranscriptEntry) -> bool:
-    """Whether it is the result of something that was done neither to a file here nor by a command."""
+    """Return whether an action changed something other than files, without a command."""
     return entry.supports == "change" and not (entry.operation or "").startswith(_OWN)
 
 
 def _last_runs(request: Request) -> Iterable[tuple[CommandRun, str]]:
-    """The last run of each command since the last change; without one, the last runs there are."""
+    """Return the last run of each command since the last change, or before it if there is none."""
     last = list({run.command.strip(): run for run in request.commands}.values())
     current = [run for run in last if run.revision == request.objective.revision]
     if current or not request.changed:
@@ -145,7 +147,7 @@ def _last_runs(request: Request) -> Iterable[tuple[CommandRun, str]]:
 
 
 def _known_runs(state: AgentState, request: Request) -> Iterable[KnownRun]:
-    """The commands that succeeded with the files as they are now, and what they wrote."""
+    """Yield the commands that succeeded with the current files, and their output."""
     texts = _texts(state)
     for run in request.commands:
         if run.exit_code == 0 and run.revision == request.objective.revision:
@@ -153,19 +155,19 @@ def _known_runs(state: AgentState, request: Request) -> Iterable[KnownRun]:
 
 
 def _texts(state: AgentState) -> Mapping[str, str]:
-    """What is still in the transcript, by its id."""
+    """Return the texts in the transcript by evidence id."""
     entries = (entry for entry in state.transcript if entry.evidence_id)
     return {entry.evidence_id or "": entry.text.removeprefix(f"[{entry.evidence_id}] ") for entry in entries}
 
 
 def _changes_of(state: AgentState, request: Request) -> Sequence[ChangeSet]:
-    """What the request did to files and the user did not take back."""
+    """Return the request's file changes that were not undone."""
     own = (one for one in state.change_sets if one.request_id == request.request_id)
     return [one for one in own if not one.by_undo and not one.undone]
 
 
 def _with_differences(facts: Sequence[Fact], differences: Mapping[str, str]) -> tuple[Fact, ...]:
-    """The facts with what changed in their files in place of whole files, where that is known."""
+    """Replace the content of facts by the difference of their file, where it is known."""
     known = [differences.get(one.path, "") if not is_secret(one.path) else "" for one in facts]
     known = [cut(of, _REMOVED) if one.state == "gone" else of for one, of in zip(facts, known, strict=True)]
     texts = [narrow(found.rstrip("\n")) or one.content for one, found in zip(facts, known, strict=True)]

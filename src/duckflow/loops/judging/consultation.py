@@ -1,4 +1,4 @@
-"""Consultations: what the user is asked and why, and what the model is told of the answer."""
+"""Consultations: questions to the user, and texts that tell the model the answer."""
 
 from collections.abc import Iterator, Sequence
 
@@ -21,19 +21,19 @@ from duckflow.domain.text import cut
 from duckflow.evaluation.continuation import situation_of
 
 CAUSES = ("limit", "errors", "stamina")
-"""Causes that are told along with the situation; the others speak from what was observed."""
+"""Causes that are named together with the situation."""
 
 SPENT = ("limit", "budget")
-"""Causes that make an over-exertion another situation: all is used, though the work may have got on."""
+"""Causes for which an over-exertion is described differently: a limit is used up."""
 
 LOST = "model"
-"""The cause of an escalation if the model could not go on: its answers fail, not its work."""
+"""Cause of an escalation after the model itself failed."""
 
 CARRY_ON: tuple[Choice, ...] = ("go_on", "accept", "simplify", "different_way")
-"""The choices where the work was honest and something else ended it: there is no cause to look for."""
+"""Choices where something other than the work ended it, so that there is no cause to look for."""
 
 PARTS = ("request", "attempts", "score", "missing", "collected", "checks", "quality")
-"""The situation report, in the order shown (J5)."""
+"""Parts of the situation report in order (J5)."""
 
 WISHES: dict[Choice, str] = {
     "more_information": "The user adds what you did not know:",
@@ -75,7 +75,7 @@ WISHES: dict[Choice, str] = {
     "cut_rules": "The project's rules are too long: you see only their beginning.",
     "leave_rules_out": "The project's rules are too long, and the user wants you to work without them.",
 }
-"""What the model is told of a choice with which the request stays open."""
+"""Texts for the model about choices that leave the request open."""
 
 _LISTED, _NAMES = 200, 5
 
@@ -83,7 +83,7 @@ _LISTED, _NAMES = 200, 5
 def consult(
     state: AgentState, kind: ConsultationKind, cause: str = "", **values: JsonValue
 ) -> ConsultationRequested:
-    """The question for this situation: in words, without numbers, and with the reasons that are known."""
+    """Return the question for this situation: in words, without numbers, with the known reasons."""
     failing = state.request.failing if state.request else ()
     known: dict[str, JsonValue] = {"failing": cut(", ".join(failing), _LISTED)}
     if kind == "escalation" and state.request:
@@ -105,7 +105,7 @@ def consult(
 
 
 def wish(state: AgentState, answer: ChooseWay, found: str = "") -> str:
-    """What the model is told of the answer: the wish, the user's words, and what was found out for it."""
+    """Return the text for the model: the choice, the user's words, and what was found out."""
     strategies = state.request.objective.strategies if state.request else ()
     tried = cut("; ".join(strategies), _LISTED) or "what was tried before"
     failed = cut(", ".join(state.request.failing if state.request else ()), _LISTED) or "what was tried"
@@ -157,7 +157,7 @@ def _known(name: str, what: Sequence[str]) -> TextLine:
 
 
 def _repeated(history: Sequence[LoopTrace]) -> tuple[str, ...]:
-    """What the last loop did that loops before it had done too."""
+    """Return the targets of the last loop that earlier loops already had."""
     if not history:
         return ()
     before = {act.call for trace in history[:-1] for act in trace.acts}

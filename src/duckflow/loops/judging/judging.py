@@ -1,4 +1,4 @@
-"""Done means satisfied: requirements are found while work goes on, and a verdict is made from evidence."""
+"""Judges requests: finds requirements while the work runs, and gives verdicts from evidence."""
 
 import asyncio
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ _LINE = 600
 
 @dataclass(eq=False)
 class Judging:
-    """Judges the open request of a session. All it holds is the search for requirements that runs."""
+    """Judges the open request of a session."""
 
     _session: Session
     _advisor: Advisor
@@ -62,10 +62,7 @@ class Judging:
         return self._session.state
 
     def begin(self, decision: Decision, named: Sequence[str] = ()) -> None:
-        """Look for requirements while the first actions run; talk needs none (J1).
-
-        `named`: what the user wants according to the decision. Then nobody else is asked.
-        """
+        """Search for requirements in the background, unless the decision named them or it is talk (J1)."""
         request = self._state.request
         if request is None or request.objective.requirements:
             return
@@ -78,17 +75,14 @@ class Judging:
             self._search = asyncio.create_task(self._find_requirements(request, tells=True))
 
     async def refuses(self, actions: Sequence[Action]) -> bool:
-        """Whether this very list was part of an attempt that failed (J4).
-
-        What a small model writes is drawn again for each attempt, so it is never refused as a repetition.
-        """
+        """Return whether these actions were part of a failed attempt (J4). Small models may repeat theirs."""
         objective = self._objective()
         if objective is None or not actions or await self._advisor.is_small("creative"):
             return False
         return equal_to_failed(actions, objective.failed_attempts, objective.revision)
 
     async def replan(self) -> None:
-        """A plan from someone who has not gone in circles, where a model can make one (H5)."""
+        """Ask another model for a new plan, if one can answer (H5)."""
         state, objective = self._state, self._objective()
         if objective is None:
             return
@@ -129,9 +123,9 @@ class Judging:
         return "again"
 
     async def settle(self, error: ProviderError) -> bool:
-        """Judge what there is, though the model can't go on; True if it satisfies (A6, M3).
+        """Judge the work after the model failed; True if the request is done (A6, M3).
 
-        A model that can't be reached is not asked to judge either; then only the verifying command can tell.
+        A model that can't be reached does not judge either: then only the verifying command decides.
         """
         request = self._state.request
         if request is None:
@@ -154,7 +148,7 @@ class Judging:
     async def _evaluate(
         self, request: Request, *, passed: bool | None, asks: bool = True
     ) -> tuple[EvaluationCase, SatisfactionEvaluation]:
-        """The verdict on what there is, written down with what it rests on."""
+        """Record and return the verdict, with the case that it rests on."""
         now = self._state.request or request
         seen = await self._collector.collect(now)
         ran = _ran_anything(now, self._state.verify)
@@ -185,13 +179,13 @@ class Judging:
         return case, evaluation
 
     def stop(self) -> None:
-        """Give up the search for requirements."""
+        """Cancel the search for requirements."""
         if self._search is not None:
             self._search.cancel()
             self._search = None
 
     async def aclose(self) -> None:
-        """The program ends."""
+        """Cancel the search and wait for its end."""
         search = self._search
         self.stop()
         if search is not None:
@@ -201,7 +195,7 @@ class Judging:
         return self._state.request.objective if self._state.request else None
 
     async def _requirements(self, request: Request) -> Request:
-        """The request once it is known what it wants."""
+        """Return the request once its requirements are known."""
         if self._search is not None:
             await asyncio.gather(self._search, return_exceptions=True)
             self._search = None
@@ -211,7 +205,7 @@ class Judging:
         return self._state.request or now
 
     async def _find_requirements(self, request: Request, *, tells: bool = False) -> None:
-        """Ask what the request wants. `tells`: the model that works on it is told, too."""
+        """Ask for the requirements. With `tells`, the deciding model is told about them."""
         asked = request.objective.request
         found = await self._advisor.ask(
             extract_task_requirements(asked, summary_of(self._state, with_request=False))
@@ -239,7 +233,7 @@ class Judging:
             return compute_verdict(case, None)
 
     async def _plan_next(self, case: EvaluationCase, evaluation: SatisfactionEvaluation) -> None:
-        """Analyse what is missing, and plan the next attempt another way (J4)."""
+        """Analyse what is missing, and plan the next attempt differently (J4)."""
         objective = self._objective()
         if objective is None:
             return
@@ -259,6 +253,6 @@ class Judging:
 
 
 def _ran_anything(request: Request, verify: str | None) -> bool:
-    """Whether a command was run other than the one that verifies."""
+    """Return whether a command other than the verifying one was run."""
     own = (verify or "").strip()
     return request.ran and (not own or any(one.command.strip() != own for one in request.commands))

@@ -1,4 +1,4 @@
-"""The command whose success a request needs: the user's own, or the project's tests once the user said so."""
+"""The verifying command: the user's own, or the project's tests once the user agreed."""
 
 import asyncio
 
@@ -15,9 +15,9 @@ WHY = "These are the project's own tests: they show whether the work is done."
 
 
 class Verification:
-    """Runs the verifying command of a session; the user's own needs no approval.
+    """Runs the verifying command. The user's own needs no approval.
 
-    `tests` is None if nobody can be asked about the project's tests.
+    `tests` is None if the user can't be asked about the project's tests.
     """
 
     def __init__(self, session: Session, dispatcher: Dispatcher, tests: ProjectTests | None = None) -> None:
@@ -27,10 +27,7 @@ class Verification:
         self._asked = ""
 
     async def prepare(self) -> bool:
-        """Have the project's tests run, through the gate, the first time there is something to test.
-
-        True if they were queued: the user is asked as for any other command.
-        """
+        """Queue the project's tests the first time files have changed. Return whether they were queued."""
         request = self._session.state.request
         undecided = self._session.state.verify is None and not self._asked
         if self._tests is None or not undecided or request is None or not request.changed:
@@ -46,7 +43,7 @@ class Verification:
         return True
 
     async def run(self) -> bool | None:
-        """Whether the command succeeds now; None if there is none."""
+        """Run the command, and return whether it succeeds; None if there is no command."""
         await self._settle()
         command = self._session.state.verify
         if not command:
@@ -60,7 +57,7 @@ class Verification:
         return ran is not None and ran.exit_code == 0
 
     def failures(self) -> tuple[str, ...]:
-        """What the command said had failed when it last ran; nothing if it succeeded."""
+        """Return the failures that the last run named."""
         state = self._session.state
         ran = _last(state, state.verify) if state.verify else None
         if ran is None or ran.exit_code == 0:
@@ -72,7 +69,7 @@ class Verification:
         return next((entry.text for entry in transcript if entry.evidence_id == ran.evidence_id), "")
 
     async def _settle(self) -> None:
-        """Keep what the user said of the project's tests: they ran, so they may; or they may not."""
+        """Remember the user's decision about the project's tests: if they ran, they may run again."""
         if not self._asked or self._tests is None:
             return
         command, self._asked = self._asked, ""

@@ -1,1 +1,1 @@
-"""What the model is asked, and what it is told: model, small models, rules, memory, titles."""
+"""Everything around a model call: models, guidance for small ones, rules, memory, titles."""

@@ -1,4 +1,4 @@
-"""The advisor asks the side questions of `services/`, and writes down what every model call used."""
+"""The advisor asks the side questions of `services/`, and records the usage of every model call."""
 
 from collections.abc import Awaitable, Callable
 
@@ -16,7 +16,7 @@ Price = Callable[[str, Usage], Awaitable[float | None]]
 
 
 class Advisor:
-    """Puts a question to the tier it is for; the table in `services/questions.py` says which."""
+    """Asks the model of the right tier, by the table in `services/questions.py`."""
 
     def __init__(self, session: Session, tiers: Tiers, price: Price) -> None:
         self._session = session
@@ -24,17 +24,17 @@ class Advisor:
         self._price = price
 
     async def is_small(self, tier: TierName) -> bool:
-        """Whether the model of a tier is a small one."""
+        """Return whether the model of a tier is small."""
         return (await self._tiers.client(tier)).traits.small
 
     def same_model(self, one: TierName, other: TierName) -> bool:
-        """Whether one model serves both tiers."""
+        """Return whether one model serves both tiers."""
         return self._tiers.name(one) == self._tiers.name(other)
 
     async def ask(
         self, question: Question[Draft, Answer], on_update: Callable[[LiveUpdate], None] = lambda _: None
     ) -> Answer:
-        """The answer, or what holds otherwise. Raises ProviderError if the question has no other answer."""
+        """Return the answer or its fallback. Raise ProviderError if a question has no fallback."""
         asked = ASKED[question.kind]
         try:
             client = await self._tiers.client(asked.tier)
@@ -52,12 +52,12 @@ class Advisor:
         return answer
 
     async def report_failed(self, tier: TierName, output: str, error: ProviderError) -> None:
-        """Record what a call has used that brought no answer."""
+        """Record the usage of a call that failed."""
         if error.usage is not None:
             self._session.record(*await self.priced(tier, ModelCall(output=output, tokens=error.usage)))
 
     async def priced(self, tier: TierName, *calls: ModelCall) -> list[UsageReported]:
-        """What calls of a tier have used, with its price where that is known (K4)."""
+        """Return the usage of calls, with the price where it is known (K4)."""
         model = self._tiers.name(tier)
         return [
             UsageReported(

@@ -1,7 +1,6 @@
-"""What a model is told of the folder with a message: the files of a small one, the layout of a large one.
+"""The note about the folder in a message: file names if there are few, otherwise the layout.
 
-A large folder begins with the folders that hold code. The note is made of names and counts alone, so that it
-stays the same as long as the files do.
+Folders with code come first. The note has only names and counts, so that it changes rarely.
 """
 
 import re
@@ -15,7 +14,7 @@ from duckflow.safety.files.listing import Listing
 from duckflow.safety.paths import printable
 
 LISTED = 40
-"""Files up to which each is named."""
+"""Number of files up to which each is named."""
 
 LONGEST = 1_200
 _NAMED, _LINE = 24, 400
@@ -39,7 +38,7 @@ _NOTABLE = lazy_regex(
 
 
 def files_note(listing: Listing) -> str:
-    """The note for what a listing has found."""
+    """Return the note for a listing."""
     there = (entry.path for entry in listing.entries if entry.kind == "file")
     files = [printable(path) for path in there if not is_cache(path)]
     if not files:
@@ -56,7 +55,7 @@ def files_note(listing: Listing) -> str:
 
 
 def _layout(files: Sequence[str], *, whole: bool) -> Iterable[str]:
-    """Lines about the folders, those with most code first, and the files at the top."""
+    """Yield lines about the folders, those with most code first, and about the files at the top."""
     counts, code = Counter[str](), Counter[str]()
     for path in files:
         for folder in _above(path):
@@ -77,15 +76,12 @@ def _layout(files: Sequence[str], *, whole: bool) -> Iterable[str]:
 
 
 def _is_aside(folder: str) -> bool:
-    """Whether its name says that it is not the program itself."""
+    """Return whether a folder's name says that it is not the program itself."""
     return _ASIDE.fullmatch(folder.rstrip("/")) is not None
 
 
 def _folder_line(folder: str, counts: Mapping[str, int], files: Sequence[str]) -> str:
-    """A folder with the largest of those in it; one that holds nothing but another is told by that.
-
-    Of a small package without folders, the `files` are named.
-    """
+    """Describe a folder by its largest subfolders, or by its `files` if it is a small package."""
     aside = _is_aside(folder)
     below = _below(folder, counts)
     while len(below) == 1 and counts[below[0]] == counts[folder]:
@@ -106,7 +102,7 @@ def _below(folder: str, counts: Mapping[str, int]) -> list[str]:
 
 
 def _above(path: str) -> Iterable[str]:
-    """The folders of a path, each with a slash at its end."""
+    """Yield a path's folders, each with a trailing slash."""
     end = path.find("/")
     while end >= 0:
         yield path[: end + 1]

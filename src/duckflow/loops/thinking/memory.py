@@ -1,6 +1,6 @@
-"""Long-term memory at work: what is known when a request begins, what was learned when it ends (L2).
+"""Long-term memory: recalled when a request begins, extended when it ends (L2).
 
-No model is asked. What is learned by itself counts only in the folder it was learned in.
+No model is asked. Lessons of a request apply only in the folder where they were learned.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ MOST_MEMORIES = 500
 
 _REQUEST, _HOW = 80, 90
 _LATELY = 40
-"""What was told so few messages ago is not told again."""
+"""Memories within this many transcript entries are not repeated."""
 _KINDS: dict[RequestOutcome, MemoryKind] = {"done": "worked", "accepted": "accepted", "stopped": "failed"}
 
 
 @dataclass(eq=False)
 class SessionMemory:
-    """Looks up and learns, where the settings let it."""
+    """Recalls and learns, if the settings allow it."""
 
     _session: Session
     _memories: Memories
@@ -50,7 +50,7 @@ class SessionMemory:
             self._session.record(MemoryRecalled(texts=news))
 
     def learned(self, request: Request, outcome: RequestOutcome) -> tuple[MemoryKept, ...]:
-        """What the end of a request teaches, if anything."""
+        """Return the lesson of a request that ends, if there is one."""
         kind = _KINDS.get(outcome)
         if kind is None or not self._enabled or (lesson := lesson_of(request)) is None:
             return ()
@@ -58,7 +58,7 @@ class SessionMemory:
 
 
 def lesson_of(request: Request) -> str | None:
-    """A line on what failed and what worked; None if nothing had to be tried again."""
+    """Return one line on what failed and what worked; None if nothing failed."""
     attempts = request.objective.attempts
     if not any(not one.done for one in attempts):
         return None
@@ -67,7 +67,7 @@ def lesson_of(request: Request) -> str | None:
 
 
 def _told(attempts: tuple[AttemptResult, ...]) -> Iterator[str]:
-    """The last failure and the success: signs and numbers, which need no language."""
+    """Yield the last failure and the success, in signs and numbers that need no translation."""
     failed = [one for one in attempts if not one.done]
     for one in (*failed[-1:], *(one for one in attempts[-1:] if one.done)):
         how = one.strategy or "; ".join(one.lessons)

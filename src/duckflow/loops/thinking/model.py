@@ -1,4 +1,4 @@
-"""The model a session thinks with: opened when needed, asked in a form it can bear, its use written down."""
+"""The model that decides: opened when needed, and asked in a dialect that it understands."""
 
 from collections.abc import Callable, Iterator
 
@@ -29,17 +29,17 @@ from duckflow.services.questions import SHORTER_PROMPTS
 from duckflow.tools.catalogue import Catalogue
 
 SIMPLE: tuple[TaskProfile, ...] = ("simple_question", "general_chat", "file_operation")
-"""Profiles that do not need the best model there is."""
+"""Profiles that the fast tier can handle."""
 
 LOW_COMPLEXITY = 0.3
-"""From this complexity on, work is not simple."""
+"""Work of this complexity or more is not simple."""
 
 
 class DecisionModel:
-    """Decides with the creative tier of a session's models, and leaves simple work to the fast one."""
+    """Makes decisions with the creative tier, and leaves simple work to the fast one."""
 
     tier: TierName = "creative"
-    """The tier that decides, or did last."""
+    """The tier of the current or last decision."""
 
     def __init__(
         self,
@@ -65,17 +65,17 @@ class DecisionModel:
         """Models whose servers have refused native tools."""
 
     async def traits(self) -> ModelTraits:
-        """What the model is; opens it."""
+        """Open the model, and return its traits."""
         return (await self._client()).traits
 
     async def change(self, name: str) -> None:
-        """Think with another model from now on. Raises UserError if it can't be had."""
+        """Switch to another model. Raises UserError if it is not available."""
         await self._tiers.use(name)
         self._dialects.clear()
         self._session.record(ModelChanged(model=name))
 
     async def warm(self) -> None:
-        """Open the model, and let one that reads slowly read what never changes, before it is needed."""
+        """Open the model before it is needed, and let a slow one read the fixed part of its prompts."""
         try:
             client = await self._client()
             if client.traits.small:
@@ -84,7 +84,7 @@ class DecisionModel:
             return  # the first message meets the same error, and tells it
 
     async def decide(self, state: AgentState) -> tuple[DecisionResult, list[UsageReported]]:
-        """The next decision and what it cost, to be recorded together; a failure is reported here."""
+        """Return the next decision and its usage, to be recorded together. Record the usage of a failure."""
         self.tier = await self._tier_for(state)
         await self._session.pause()
         try:
@@ -98,7 +98,7 @@ class DecisionModel:
         return decided, await self._advisor.priced(self.tier, *decided.calls)
 
     async def preview(self, state: AgentState) -> RenderedPrompt:
-        """What the model would be asked in this state; nothing is sent."""
+        """Return the prompt for this state without sending it."""
         use = "cut" if state.rules_use == "whole" and self._rules.too_long else state.rules_use
         client = await self._client()
         await self._catalogue.ready()
@@ -109,11 +109,7 @@ class DecisionModel:
         return await dialect.preview(state)
 
     async def _decide(self, state: AgentState) -> DecisionResult:
-        """Decide in the model's dialect.
-
-        After a prompt that was too long, another is made for the window that the error told. A server that
-        takes no tools is asked for JSON text from then on.
-        """
+        """Ask again: with a shorter prompt if it was too long, as JSON text if the server refuses tools."""
         effort = effort_for_decision(state)
         for _ in range(SHORTER_PROMPTS):
             dialect = await self._open_dialect(state.rules_use)
@@ -142,7 +138,7 @@ class DecisionModel:
         return self._dialects[known]
 
     async def _tier_for(self, state: AgentState) -> TierName:
-        """The fast tier if it is another model, the work is simple, and it is asked in the same form."""
+        """Return the fast tier for simple work, if it is another model of the same size class."""
         same = self._tiers.name("fast") == self._tiers.name("creative")
         if same or not self._tiers.by_task or choose_tier(state.request) == "creative":
             return "creative"
@@ -160,11 +156,11 @@ class DecisionModel:
         return dialect(client, operations_of(self._catalogue), frame, self._misfits)
 
     def _misfits(self, decision: Decision) -> Iterator[str]:
-        """All unknown operations and misfitting arguments: they make a bad answer, no failed action (A6)."""
+        """Yield unknown operations and misfitting arguments. They make the whole answer unusable (A6)."""
         return _refusals(decision, self._catalogue.validate)
 
     def _unknown_operations(self, decision: Decision) -> Iterator[str]:
-        """The same for a small model, whose arguments are not complete yet."""
+        """Yield unknown operations only, because a small model completes its arguments later."""
         return _refusals(decision, lambda action: self._catalogue.get(action.operation))
 
 
@@ -177,7 +173,7 @@ def _refusals(decision: Decision, validate: Callable[[Action], object]) -> Itera
 
 
 def operations_of(catalogue: Catalogue) -> tuple[Operation, ...]:
-    """The catalogue as the prompts show it."""
+    """Return the operations to show in prompts."""
     return tuple(
         Operation(name=tool.operation, line=tool.line, schema=tool.schema)
         for tool in catalogue.tools
@@ -186,14 +182,14 @@ def operations_of(catalogue: Catalogue) -> tuple[Operation, ...]:
 
 
 def kind_of(sandbox: Sandbox) -> SandboxKind:
-    """What a sandbox means for a model."""
+    """Classify a sandbox for the prompt."""
     if sandbox.level in ("bubblewrap", "namespaces"):
         return "copy" if sandbox.copies else "folder"
     return sandbox.level
 
 
 def choose_tier(request: Request | None) -> TierName:
-    """The tier that decides next (K5). Nothing known, trouble, or a second attempt: the creative one."""
+    """Choose the tier for the next decision (K5): creative in doubt, in trouble or after failed attempts."""
     if request is None or request.limit is None or request.profile not in SIMPLE:
         return "creative"
     tried = bool(request.objective.attempts)

@@ -1,6 +1,6 @@
-"""Pictures in a conversation: found where a message mentions one, read again whenever the model is asked.
+"""Pictures in a conversation, found by their mentions and read again for every model call.
 
-The log keeps path and digest. A picture that is another one by now is not sent in the place of the first.
+The log keeps path and digest, so a file that has changed since is not sent.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ from duckflow.llm.wrapping_client import WrappingClient
 from duckflow.safety.files.workspace import Workspace
 
 LARGEST = 5_000_000
-"""Bytes of one picture; more is refused by providers."""
+"""Most bytes of one picture that providers accept."""
 ALL_TOGETHER = 20_000_000
-"""Bytes of all pictures of a prompt; the newest count first."""
+"""Most bytes of all pictures in a prompt, newest first."""
 MOST = 8
-"""Pictures of one message."""
+"""Most pictures of one message."""
 
 _MENTION = lazy_regex(r'(?<![\w@])@(?:"([^"\n]{1,1000})"|(\S{1,1000}))')
 _NAMED = lazy_regex(r".+?\.(?:png|jpe?g|gif|webp)(?![a-z0-9_.-])", re.IGNORECASE)
@@ -31,14 +31,14 @@ _AFTER = ",.;:!?)]}'\"、。，．！？）」』"
 
 
 class FoundPictures(Frozen):
-    """The pictures a message mentions, and what is wrong with those that can't be shown."""
+    """Mentioned pictures, and notices about those that can't be shown."""
 
     pictures: tuple[Picture, ...] = ()
     problems: tuple[ErrorReported, ...] = ()
 
 
 def media_of(data: bytes) -> str | None:
-    """The kind of a picture by its first bytes, whatever its name is."""
+    """Return the media type by the first bytes; None if it is no picture."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):
@@ -49,7 +49,7 @@ def media_of(data: bytes) -> str | None:
 
 
 def find_pictures(text: str, workspace: Workspace) -> FoundPictures:
-    """The pictures among the files that a message mentions with an @. Blocking."""
+    """Find the pictures that a message mentions with an @. Blocking."""
     found: dict[str, Picture] = {}
     problems: list[ErrorReported] = []
     for quoted, word in _MENTION.findall(text):
@@ -69,7 +69,7 @@ def _report(what: str, path: str, **values: str | int) -> ErrorReported:
 
 
 def _path(workspace: Workspace, word: str) -> str:
-    """The file a mention means: more words may follow without a space, in Japanese most of all."""
+    """Return the file that a mention means. Japanese text may follow it without a space."""
     named = _NAMED.match(word)
     for path in dict.fromkeys((word, word.rstrip(_AFTER), named.group() if named else word)):
         try:
@@ -81,7 +81,7 @@ def _path(workspace: Workspace, word: str) -> str:
 
 
 def _look(workspace: Workspace, path: str) -> Picture | ErrorReported | None:
-    """The picture, or why it can't be shown; None if it is none by content and does not call itself one."""
+    """Return the picture, or a notice why it can't be shown; None for other files."""
     named = _NAMED.fullmatch(path) is not None
     try:
         status = workspace.status(path)
@@ -97,14 +97,14 @@ def _look(workspace: Workspace, path: str) -> Picture | ErrorReported | None:
 
 
 class PictureClient(WrappingClient):
-    """Another client, which gets the pictures that messages speak of, or is told why not."""
+    """Model client that adds the pictures that messages mention."""
 
     def __init__(self, client: ModelClient, workspace: Workspace) -> None:
         super().__init__(client)
         self._workspace = workspace
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
-        """The answer to the request with its pictures."""
+        """Stream the answer to the request with its pictures."""
         if not any(message.pictures for message in request.messages):
             return self.inner.stream(request)
         return self._seen(request)
@@ -118,7 +118,7 @@ class PictureClient(WrappingClient):
                 yield piece
 
     def _read(self, messages: tuple[ChatMessage, ...], read: dict[str, str]) -> Iterator[ChatMessage]:
-        """The messages with what can be shown, the newest first; the pictures themselves go into `read`."""
+        """Yield the messages with their pictures, newest first, and store the data in `read`."""
         room = ALL_TOGETHER
         for message in reversed(messages):
             shown: list[Picture] = []
@@ -135,7 +135,7 @@ class PictureClient(WrappingClient):
             yield replace(message, text=text, pictures=tuple(shown)) if message.pictures else message
 
     def _bytes(self, picture: Picture, room: int) -> bytes | str:
-        """What is to be shown, or why it is not."""
+        """Return the picture's bytes, or the reason why it is not shown."""
         if not self.traits.sees:
             return "you can't see pictures. Say so if it matters."
         try:

@@ -1,4 +1,4 @@
-"""The project's rules: text for the model, always read, no more trusted than any other file (L3)."""
+"""The project's rules files, shown to the model and trusted no more than any other file (L3)."""
 
 from collections.abc import Sequence
 
@@ -12,22 +12,21 @@ from duckflow.prompts.tokens import TokenCounter
 from duckflow.safety.files.workspace import Workspace
 
 _MOST = 10_000_000
-"""Bytes of a file that are looked at in any case."""
+"""Most bytes to read of a file."""
 
 
 class Rules(Frozen):
-    """The rules that could be read, and what is wrong with those that could not."""
+    """Rules that could be read, and notices about those that could not."""
 
     text: str = ""
     short: str = ""
-    """The same, with each file cut to its limit."""
+    """The rules with each file cut to its limit."""
     too_long: tuple[str, ...] = ()
-    """Files over their limit."""
     limit: int = 0
     problems: tuple[ErrorReported, ...] = ()
 
     async def fit(self, client: ModelClient, use: RulesUse) -> str:
-        """The rules as a model gets them. Raises RulesTooLong until the user has said what to do."""
+        """Return the rules for a model. Raise RulesTooLong until the user has decided what to do."""
         counter = TokenCounter(client)
         match use:
             case "none":
@@ -43,7 +42,7 @@ class Rules(Frozen):
 
 
 def read_rules(workspace: Workspace, names: Sequence[str], max_bytes: int) -> Rules:
-    """The rules files that are there, one after the other, each under its name."""
+    """Read the rules files that exist, each under its name."""
     found: dict[str, str] = {}
     problems: list[ErrorReported] = []
     for name in names:

@@ -1,8 +1,7 @@
-"""Guidance for small models: what there is to choose from, and the obvious look before the first decision.
+"""Guidance for small models, which read forever or guess if they may choose freely.
 
-A small model that may choose freely reads forever or guesses. So files the user names are read before it is
-asked, and it is offered only what it has not seen, a few times at most. A long message that names a file that
-is not there yet asks for that file, whatever story it tells first.
+They are offered only files they have not seen, and only a few times. A long message that
+names a file that does not exist is taken as a request to write it.
 """
 
 import asyncio
@@ -36,7 +35,7 @@ _FILE = lazy_regex(
 )
 
 _HOW_TO = lazy_regex(r"(?:には|とは|方法は)[?？。\s]*\Z")
-"""A Japanese sentence that breaks off there asks how something is done, or what it is."""
+"""A Japanese sentence that ends like this asks how something is done."""
 
 
 class WorkspaceLook:
@@ -47,14 +46,14 @@ class WorkspaceLook:
         self._checks = checks
 
     async def files(self) -> tuple[str, ...]:
-        """The files there are, as many as a small model can choose from."""
+        """Return files to choose from."""
         listing = await asyncio.to_thread(
             self._workspace.list, ".", depth=_DEPTH, limit=_MOST_FILES, skip=SKIPPED
         )
         return tuple(entry.path for entry in listing.entries if entry.kind == "file")
 
     async def note(self) -> str:
-        """What the model is told of the files there are."""
+        """Return the note about the files in the folder."""
         return files_note(
             await asyncio.to_thread(
                 self._workspace.list,
@@ -67,13 +66,13 @@ class WorkspaceLook:
         )
 
     async def pictures(self, text: str) -> FoundPictures:
-        """The pictures a message mentions."""
+        """Return the pictures that a message mentions."""
         return (
             await asyncio.to_thread(find_pictures, text, self._workspace) if "@" in text else FoundPictures()
         )
 
     async def choices(self, state: AgentState) -> Choices:
-        """What makes sense now."""
+        """Return the choices that make sense now."""
         files = await self.files()
         shown = {entry.path for entry in state.transcript if entry.path}
         unseen = tuple(path for path in files if path not in shown)
@@ -91,7 +90,7 @@ class WorkspaceLook:
         )
 
     async def check(self, state: AgentState, path: str, content: str) -> DraftCheck:
-        """What the program's checks say of a file as it would be; it is only written in a copy."""
+        """Check a draft of a file without writing it to the workspace."""
         fact = await asyncio.to_thread(look_at, path, content.encode("utf-8", "replace"))
         if not fact.good:
             return DraftCheck(failed=1)
@@ -103,7 +102,7 @@ class WorkspaceLook:
         return DraftCheck(failed=binding, passed=passed, doubts=len(failed) - binding)
 
     async def failing_tests(self, paths: Sequence[str]) -> frozenset[str]:
-        """The tests, existing and failing, of those of these files that are code."""
+        """Return the names of failing tests for the files among these that are code."""
         code = [path for path in paths if not is_test(path)]
         if not code or len(code) == len(paths):
             return frozenset()
@@ -111,7 +110,7 @@ class WorkspaceLook:
         return frozenset(one.name for one in results if one.kind == "test" and one.state == "failed")
 
     async def content(self, path: str) -> str | None:
-        """What a file holds, None if there is none that can be shown."""
+        """Return a file's content; None if it can't be shown."""
         try:
             return await asyncio.to_thread(self._workspace.read_text, path, cap=_CONTENT_LIMIT)
         except ToolError:
@@ -119,7 +118,7 @@ class WorkspaceLook:
 
 
 def _wish(state: AgentState) -> Wish | None:
-    """What the model took the user to want, once it has said so for this request; before, what is certain."""
+    """Return what the model took the user to want; before it has said so, only what is certain."""
     request = state.request
     if request is None or request.profile is None:
         return "answer" if request and _HOW_TO.search(request.text) else None
@@ -127,7 +126,7 @@ def _wish(state: AgentState) -> Wish | None:
 
 
 def _told_files(state: AgentState, files: Sequence[str]) -> tuple[str, ...]:
-    """The files a long message that is no question names and which are not there: it wants them written."""
+    """Return the missing files that a long message names, unless it is a question."""
     asked = state.request.text.strip() if state.request else ""
     if len(asked) < LONG_MESSAGE or asked.endswith(("?", "？")):
         return ()
@@ -143,6 +142,6 @@ def _since_asked(transcript: Sequence[TranscriptEntry]) -> Sequence[TranscriptEn
 
 
 def _looked_first(transcript: Sequence[TranscriptEntry]) -> bool:
-    """Whether the files the user named were read before the model was asked."""
+    """Return whether named files were read before the model was asked."""
     since = _since_asked(transcript)
     return bool(since) and since[0].evidence_id is not None

@@ -1,4 +1,4 @@
-"""The title of a session, for lists of them."""
+"""Titles of sessions."""
 
 from duckflow.domain.events import SessionTitled
 from duckflow.loops.session import Session
@@ -7,7 +7,7 @@ from duckflow.services.titles import write_title
 
 
 class TitleWriter:
-    """Names the session after the first request that changed or ran something, once."""
+    """Names a session once, after the first request that changed or ran something."""
 
     def __init__(self, session: Session, advisor: Advisor) -> None:
         self._session = session
@@ -15,7 +15,7 @@ class TitleWriter:
         self._given = False
 
     async def give(self) -> None:
-        """Ask for a title if there is work to name. Without one, lists show the first request."""
+        """Ask for a title if there is work to name."""
         state, request = self._session.state, self._session.state.finished
         if self._given or request is None or not (request.changed or request.ran):
             return
