@@ -1,4 +1,4 @@
-"""Computes the verdict: the overall score from the evaluator's scores, and whether it suffices (J3). Pure."""
+"""Computes the verdict from the evaluator's scores, or from checks alone (J3). Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -45,16 +45,18 @@ def compute_verdict(case: EvaluationCase, draft: VerdictDraft | None) -> Satisfa
     if draft is None:
         return _without_judge(case)
     scores = tuple(_scores(case, draft))
-    missing = _aspects(draft.missing_aspects)
-    overall, caps = _whole(case, draft, scores)
+    overall = _weighted_mean(scores)
+    against = list(_reasons_against(case, draft, scores, overall))
+    if against:
+        overall = min(overall, BELOW_DONE)
     return SatisfactionEvaluation(
         overall_score=overall,
         done=overall >= DONE_AT,
         requirement_scores=scores,
-        missing_aspects=missing,
+        missing_aspects=_aspects(draft.missing_aspects),
         quality_assessment=one_line(draft.quality_assessment, _QUALITY),
         completion_recommendation=draft.completion_recommendation is not False,
-        caps=caps,
+        caps=tuple(dict.fromkeys((*against, *(one.cap for one in scores if one.cap)))),
     )
 
 
@@ -66,21 +68,15 @@ def _weighted_mean(scores: Iterable[RequirementScore]) -> float:
     return round(sum(weight * score for weight, score in weighed) / total, 6) if total else 0.0
 
 
-def _whole(
-    case: EvaluationCase, draft: VerdictDraft, scores: Sequence[RequirementScore]
-) -> tuple[float, tuple[Cap, ...]]:
-    """Return the overall score, and everything that lowered it or a part of it."""
-    overall = _weighted_mean(scores)
-    kept_down = tuple(_reasons_against(case, draft)) if scores else ("no_requirements",)
+def _reasons_against(
+    case: EvaluationCase, draft: VerdictDraft, scores: Sequence[RequirementScore], overall: float
+) -> Iterable[Cap]:
+    """Yield the reasons why a request is not done, whatever its overall score."""
+    if not scores:
+        yield "no_requirements"
+        return
     if overall >= DONE_AT and any(one.priority == 1 and one.score < DONE_AT for one in scores):
-        kept_down = ("must_not_met", *kept_down)
-    if kept_down:
-        overall = min(overall, BELOW_DONE)
-    return overall, tuple(dict.fromkeys((*kept_down, *(one.cap for one in scores if one.cap))))
-
-
-def _reasons_against(case: EvaluationCase, draft: VerdictDraft) -> Iterable[Cap]:
-    """Yield reasons why a request is not done, whatever its scores."""
+        yield "must_not_met"
     if draft.completion_recommendation is False:
         yield "not_recommended"
     if case.verification == "failed":
@@ -96,10 +92,10 @@ def _scores(case: EvaluationCase, draft: VerdictDraft) -> Iterable[RequirementSc
         if place is not None:
             said.setdefault(place, []).append(one)
     for place, item in enumerate(case.requirements):
-        counted = [_counted(item, one, case) for one in said.get(place, ())]
         forgotten = RequirementScore(
             requirement=item.requirement, priority=item.priority, score=0.0, cap="forgotten"
         )
+        counted = (_counted(item, one, case) for one in said.get(place, ()))
         # Of contradictory scores for a requirement, the lowest counts.
         yield min(counted, key=lambda one: one.score, default=forgotten)
 
@@ -125,8 +121,7 @@ def _cited(said: ScoreDraft) -> Iterable[str]:
 def _citable(case: EvaluationCase, item: RequirementItem) -> set[str]:
     """Return the evidence ids that can support a requirement.
 
-    A change is supported by successful actions. Information is supported by the sources of the reply, or by
-    the reply itself if nothing was looked up. Claims never support a change, and failures support nothing.
+    Successful actions support a change; sources of the reply, or the reply if there are none, information.
     """
     asks_for = item.asks_for or ("information" if case.information else "change")
     if asks_for == "change":
@@ -167,10 +162,8 @@ def _without_judge(case: EvaluationCase) -> SatisfactionEvaluation:
 def judge_by_facts(case: EvaluationCase, facts: Sequence[Fact]) -> SatisfactionEvaluation | None:
     """Judge by the program's own checks, for small models; None if a model has to judge (J11).
 
-    A small model that judges its own work agrees with anything, and takes as long as for the work itself. So
-    the program's checks decide for changed files: if something failed, the request is not done; otherwise it
-    counts as done. Whether words of the request occur in a file does not matter. Requests for information are
-    judged by the model. The facts and check results are the last items of evidence.
+    A small model agrees with anything, and judging takes it as long as the work. So a request that changed
+    files is done unless a check failed. The facts and check results are the last items of evidence.
     """
     if case.wants_change and not case.changed and not any(one.supports == "change" for one in case.evidence):
         return _same_for_all(case, 0.0, (), ("No file was changed.",), ("no_evidence",))
@@ -182,7 +175,7 @@ def judge_by_facts(case: EvaluationCase, facts: Sequence[Fact]) -> SatisfactionE
     missing = (
         # A command that passed outweighs a file that does not parse (see `verification_of`).
         *(f"{fact.path}: {fact.detail}" for fact, _ in bad if case.verification != "passed"),
-        *(f"{what}: failed, and was not made good" for what in case.failing),
+        *(f"{what}: failed, with no success since" for what in case.failing),
     )
     if not missing and case.verification != "failed":
         return _same_for_all(case, DONE_AT, checks)

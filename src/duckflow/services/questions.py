@@ -1,7 +1,6 @@
 """Side questions around a request, as data: the model to ask, the shape of the answer, and the fallback."""
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Generic, Literal, TypeVar
@@ -20,7 +19,7 @@ from duckflow.domain.model import (
     TierName,
     Usage,
 )
-from duckflow.llm.answers.structured import StructuredAnswer, ask
+from duckflow.llm.answers.structured import ask
 
 SHORTER_PROMPTS = 2
 """Number of times a prompt that the provider finds too long is shortened before the work stops."""
@@ -41,8 +40,7 @@ QuestionKind = Literal[
 
 
 class AskedModel(Frozen):
-    """Model for a kind of question. Small models are slow and agree to anything, so few questions use
-    them."""
+    """Model for a kind of question. Few use small models, which are slow and agree to anything."""
 
     tier: TierName
     output: str
@@ -89,6 +87,12 @@ class Question(Generic[Draft, Answer]):
     covers: type[ProviderError] = ProviderError
     """Errors for which `otherwise` is used."""
 
+    def fall_back(self, error: ProviderError) -> Answer:
+        """Return the fallback for an error, or raise it if there is none."""
+        if self.otherwise is None or not isinstance(error, self.covers):
+            raise error
+        return self.otherwise()
+
 
 async def put(
     client: ModelClient,
@@ -97,40 +101,20 @@ async def put(
     effort: Effort | None = None,
 ) -> tuple[Answer, Usage]:
     """Ask one model, and return its answer and usage. Raise ProviderError if there is no fallback."""
-    try:
-        answer = await _ask_shorter(client, question, on_update, effort)
-    except question.covers as error:
-        if question.otherwise is None:
-            raise
-        return question.otherwise(), error.usage or Usage()
-    return question.read(answer.value), answer.usage
-
-
-async def _ask_shorter(
-    client: ModelClient,
-    question: Question[Draft, Answer],
-    on_update: Callable[[LiveUpdate], None],
-    effort: Effort | None,
-) -> StructuredAnswer[Draft]:
-    """Ask the model. If the prompt is too long, the error reveals the real window and it is rebuilt."""
-    for _ in range(SHORTER_PROMPTS):
-        with suppress(PromptTooLong):
-            return await _ask(client, question, on_update, effort)
-    return await _ask(client, question, on_update, effort)
-
-
-async def _ask(
-    client: ModelClient,
-    question: Question[Draft, Answer],
-    on_update: Callable[[LiveUpdate], None],
-    effort: Effort | None,
-) -> StructuredAnswer[Draft]:
-    traits, check = client.traits, question.check
-    request = question.prompt(replace(traits, window=int(traits.window / traits.token_scale)))
-    request = replace(request, effort=effort)
-    if question.bound and request.answer_schema is None:
-        request = replace(request, answer_schema=schema_of(question.shape))
-    return await ask(client, request, question.shape, on_update, check)
+    bound = schema_of(question.shape) if question.bound else None
+    tries = 0
+    while True:
+        traits, tries = client.traits, tries + 1
+        request = question.prompt(replace(traits, window=int(traits.window / traits.token_scale)))
+        request = replace(request, effort=effort, answer_schema=request.answer_schema or bound)
+        try:
+            answer = await ask(client, request, question.shape, on_update, question.check)
+        except ProviderError as error:
+            if not isinstance(error, PromptTooLong) or tries > SHORTER_PROMPTS:
+                return question.fall_back(error), error.usage or Usage()
+            # The error has told the client the real size of its window.
+        else:
+            return question.read(answer.value), answer.usage
 
 
 @cache

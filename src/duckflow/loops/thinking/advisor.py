@@ -12,13 +12,13 @@ from duckflow.loops.session import Session
 from duckflow.pacemaker.effort import effort_for_question
 from duckflow.services.questions import ASKED, Answer, Draft, Question, put
 
-Price = Callable[[str, Usage], Awaitable[float | None]]
-
 
 class Advisor:
     """Asks the model of the right tier, by the table in `services/questions.py`."""
 
-    def __init__(self, session: Session, tiers: Tiers, price: Price) -> None:
+    def __init__(
+        self, session: Session, tiers: Tiers, price: Callable[[str, Usage], Awaitable[float | None]]
+    ) -> None:
         self._session = session
         self._tiers = tiers
         self._price = price
@@ -45,9 +45,7 @@ class Advisor:
             answer, tokens = await put(client, question, on_update, effort)
         except ProviderError as error:
             await self.report_failed(asked.tier, asked.output, error)
-            if question.otherwise is None or not isinstance(error, question.covers):
-                raise
-            return question.otherwise()
+            return question.fall_back(error)
         self._session.record(*await self.priced(asked.tier, ModelCall(output=asked.output, tokens=tokens)))
         return answer
 
