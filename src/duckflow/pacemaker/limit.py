@@ -111,6 +111,10 @@ def _compute(
     by_complexity = round(1.0 + COMPLEXITY_WEIGHT * complexity, EXACT)
     product = round(base * by_vitals * by_complexity, EXACT)
     most = _most(limits)
+    adjusted = (
+        Adjustment(source="vitals", percent=round((by_vitals - 1) * 100)),
+        Adjustment(source="complexity", percent=round((by_complexity - 1) * 100)),
+    )
     return LoopLimit(
         limit=max(min(max(int(product), MIN_LOOPS), most), used),
         profile=profile,
@@ -126,20 +130,12 @@ def _compute(
         minimum=min(MIN_LOOPS, most),
         maximum=most,
         used=used,
-        adjustments=_adjustments(by_vitals, by_complexity),
+        adjustments=tuple(one for one in adjusted if one.percent),
     )
 
 
 def _most(limits: DynamicLimits) -> int:
     return min(limits.max_loops, limits.hard_max_loops)
-
-
-def _adjustments(by_vitals: float, by_complexity: float) -> tuple[Adjustment, ...]:
-    found = (
-        Adjustment(source="vitals", percent=round((by_vitals - 1) * 100)),
-        Adjustment(source="complexity", percent=round((by_complexity - 1) * 100)),
-    )
-    return tuple(one for one in found if one.percent)
 
 
 def measure(*, files: int = 0, messages: int = 0, errors: int = 0, actions: int = 0) -> float:

@@ -1,9 +1,9 @@
-"""The next move after a loop: one small rule for each reason not to continue, in order (H5).
+"""The next move after a loop, by the reasons not to continue (H5).
 
 Aegis is the rule that halts when stamina is used up; the Oracle is the consultation with the health report.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Literal
 
 from duckflow.config.settings import PacemakerSettings, Thresholds
@@ -68,16 +68,9 @@ class Situation(Frozen):
     budget: BudgetLevel = BudgetLevel()
 
 
-Rule = Callable[[Situation, PacemakerSettings], Move | None]
-
-
 def next_move(situation: Situation, table: PacemakerSettings) -> Move:
-    """Return the move of the first rule that applies, otherwise continue."""
-    for rule in RULES:
-        move = rule(situation, table)
-        if move is not None:
-            return move
-    return Go()
+    """Return the first move that has a reason, otherwise continue."""
+    return next(_moves(situation, table), Go())
 
 
 def low_vitals(vitals: Vitals, thresholds: Thresholds) -> tuple[VitalName, ...]:
@@ -92,52 +85,25 @@ def stays_confident(situation: Situation, move: Move, thresholds: Thresholds) ->
     return situation.confident and move.cause not in ("mood", "vitals")
 
 
-def _budget(situation: Situation, _table: PacemakerSettings) -> Move | None:
-    return Consult(kind="over_exertion", cause="budget") if situation.budget.level == "spent" else None
-
-
-def _extension(situation: Situation, table: PacemakerSettings) -> Move | None:
-    maximum = table.dynamic_limits.hard_max_loops
-    limit = extend(situation.limit, situation.loops, situation.progressed, maximum)
-    return Extend(limit=limit) if limit is not None else None
-
-
-def _oracle(situation: Situation, table: PacemakerSettings) -> Move | None:
-    low = set(low_vitals(situation.vitals, table.thresholds))
-    if situation.repeated and situation.sure and "focus" in low:
-        low.discard("mood")  # the same failures lowered both, so this counts as one finding: repetition
-    return Consult(kind="oracle", cause="vitals") if len(low) > 1 else None
-
-
-def _limit(situation: Situation, _table: PacemakerSettings) -> Move | None:
-    if situation.loops < situation.limit:
-        return None
-    return Consult(kind="over_exertion" if situation.progressed else "stagnation", cause="limit")
-
-
-def _focus(situation: Situation, table: PacemakerSettings) -> Move | None:
-    """Return stagnation if actions repeat, confusion if none is taken.
-
-    Other causes of low focus come from the user's messages or occur once, so they can't lower it again after
-    a replan: confusion from these alone would never occur.
-    """
-    if situation.vitals.focus >= table.thresholds.focus:
-        return None
-    if not situation.replanned:
-        return Replan()
-    return Consult(kind="stagnation" if situation.repeated else "confusion", cause="focus")
-
-
-def _stamina(situation: Situation, table: PacemakerSettings) -> Move | None:
-    low = situation.vitals.stamina < table.thresholds.stamina
-    return Consult(kind="over_exertion", cause="stamina") if low else None
-
-
-def _mood(situation: Situation, table: PacemakerSettings) -> Move | None:
-    low = situation.vitals.mood < table.thresholds.mood
-    asks = low and situation.confident and situation.next_step == "continue"
-    return Consult(kind="lost_confidence", cause="mood") if asks else None
-
-
-RULES: tuple[Rule, ...] = (_budget, _extension, _oracle, _limit, _focus, _stamina, _mood)
-"""All rules in the promised order; the Oracle precedes the rules for single vitals."""
+def _moves(now: Situation, table: PacemakerSettings) -> Iterator[Move]:
+    """Yield the moves that have a reason, in the promised order; the Oracle precedes single vitals."""
+    if now.budget.level == "spent":
+        yield Consult(kind="over_exertion", cause="budget")
+    longer = extend(now.limit, now.loops, now.progressed, table.dynamic_limits.hard_max_loops)
+    if longer is not None:
+        yield Extend(limit=longer)
+    low = low_vitals(now.vitals, table.thresholds)
+    # If a sure model repeats failures, these have lowered both mood and focus, which counts as one finding.
+    same_finding = now.repeated and now.sure and "focus" in low and "mood" in low
+    if len(low) - same_finding > 1:
+        yield Consult(kind="oracle", cause="vitals")
+    if now.loops >= now.limit:
+        yield Consult(kind="over_exertion" if now.progressed else "stagnation", cause="limit")
+    if "focus" in low and not now.replanned:
+        yield Replan()
+    elif "focus" in low:
+        yield Consult(kind="stagnation" if now.repeated else "confusion", cause="focus")
+    if "stamina" in low:
+        yield Consult(kind="over_exertion", cause="stamina")
+    if "mood" in low and now.confident and now.next_step == "continue":
+        yield Consult(kind="lost_confidence", cause="mood")

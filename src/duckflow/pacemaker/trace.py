@@ -48,20 +48,23 @@ def trace_loop(history: Sequence[LoopTrace], events: Sequence[Event], *, rose: b
     before, own = events[:place], events[place:]
     decision = next((event.decision for event in own if isinstance(event, DecisionMade)), None)
     delta = decision.state_delta if decision else StateDelta()
+    noted = {"goal": delta.goal, "constraints": delta.constraints, "open_questions": delta.open_questions}
+    started = [one.action for one in own if isinstance(one, ActionStarted) and one.task_id is None]
     acts = tuple(_acts(own))
     fresh = any(isinstance(event, UserMessage | ConsultationAnswered) for event in before)
     unseen = history[-1].unseen if history else ()
     foreign = not fresh and bool(_shown(before).difference(unseen))
     gains = tuple(_gains(history, acts, events))
     return LoopTrace(
-        calls=tuple(map(call_of, decision.actions if decision else _started(own))),
+        calls=tuple(map(call_of, decision.actions if decision else started)),
         acts=acts,
         fresh=fresh,
-        disturbed=foreign or any(map(_background, events)),
+        disturbed=foreign
+        or any(isinstance(one, ActionFinished | TaskFinished) and one.task_id for one in events),
         unseen=_unseen(unseen, events),
         idle=decision is not None and decision.next_step == "continue" and not decision.actions,
         stepped=any(isinstance(event, Transition) and event.by == "model" for event in own),
-        noted=tuple(_notes(delta)),
+        noted=tuple(digest_of(f"{name} {value}") for name, value in noted.items() if value),
         plan=tuple(cut(line, SHORT) for line in (delta.plan_brief or ())[: COUNTS["plan_brief"]]),
         gains=gains,
         progressed=bool(gains) or rose,
@@ -76,15 +79,6 @@ def progressed_lately(history: Sequence[LoopTrace]) -> bool:
 def without_noise(text: str) -> str:
     """Replace the parts of a result that differ from run to run."""
     return _PASSING.sub("·", text).strip()
-
-
-def _started(own: Sequence[Event]) -> Iterable[Action]:
-    return (event.action for event in own if isinstance(event, ActionStarted) and event.task_id is None)
-
-
-def _notes(delta: StateDelta) -> Iterable[str]:
-    noted = {"goal": delta.goal, "constraints": delta.constraints, "open_questions": delta.open_questions}
-    return (digest_of(f"{name} {value}") for name, value in noted.items() if value)
 
 
 def _acts(own: Sequence[Event]) -> Iterable[PastAction]:
@@ -149,10 +143,6 @@ def _unseen(known: Sequence[str], events: Sequence[Event]) -> tuple[str, ...]:
         for path in _shown((event,)):
             unseen.pop(path, None)
     return tuple(unseen)[-_UNSEEN:]
-
-
-def _background(event: Event) -> bool:
-    return isinstance(event, ActionFinished | TaskFinished) and event.task_id is not None
 
 
 def _gains(
