@@ -46,7 +46,7 @@ def test_J11_nothing_failed_is_done_whatever_words_the_request_has(request_text,
 @every_row(
     ("fields", "missing"),
     [
-        ({"failing": ("b.py",)}, ("b.py: failed, and was not made good",)),
+        ({"failing": ("b.py",)}, ("b.py: failed, with no success since",)),
         ({"verification": "failed"}, ()),
     ],
 )

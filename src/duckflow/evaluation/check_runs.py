@@ -1,4 +1,4 @@
-"""Runs one check in a copy and interprets the result."""
+"""Runs checks in a copy and interprets the results."""
 
 import asyncio
 import inspect
@@ -6,6 +6,7 @@ import json
 import secrets
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from shlex import quote
 from time import monotonic
 
@@ -62,107 +63,137 @@ def python_of(find: Callable[[str], str | None]) -> str:
     return f'"$([ -x .venv/bin/python ] && echo .venv/bin/python || echo {quote(other)})" -B'
 
 
-async def diagnose(
-    copy: CheckCopy, tool: Checker, command: str, files: Sequence[str], seconds: float
-) -> CheckResult | None:
-    """Run a tool on files; None if it is not installed after all or reports nothing."""
-    path = files[0] if len(files) == 1 else ""
-    passed = CheckResult(kind="diagnostic", name=tool.name, state="passed", path=path)
-    ended = await copy.run(command, seconds=seconds)
-    if ended.timed_out:
-        return replace(passed, state="not_run", detail=_slow(seconds))
-    if ended.exit_code in CANT_START:
-        return None
-    if ended.exit_code == 0:
-        return passed
-    state = "failed" if ended.exit_code in tool.findings else "not_run"
-    return replace(passed, state=state, detail=_shown(ended, copy))
-
-
 def doctests_of(path: str) -> str:
     """Return the name of the check that runs a file's doctests."""
     return f"doctests of {path}"
 
 
-async def run_calls(
-    copy: CheckCopy, path: str, calls: Sequence[CallExample], python: str, time: TimeLeft, *, doctests: bool
-) -> tuple[CheckResult, ...]:
-    """Run the examples of a request for one Python file, and the file's own doctests."""
-    if not calls and not doctests:
-        return ()
-    wanted = [[one.call, one.expected, one.raises] for one in calls]
-    answers = await _ask_runner(copy, python, time, path=path, calls=wanted, doctests=doctests)
-    named = [(one.name, True) for one in calls] + ([(doctests_of(path), False)] if doctests else [])
-    return tuple(
-        _example(name, path, state, cut(detail, _DETAIL), binding=binding)
-        for (name, binding), (state, detail) in zip(named, answers, strict=False)
-    )
+class CheckRunner:
+    """Runs checks in one copy while there is time, with the command words that start Python."""
+
+    def __init__(self, copy: CheckCopy, time: TimeLeft, python: str = "") -> None:
+        self._copy = copy
+        self._time = time
+        self._python = python
+
+    async def run(self, command: str) -> CommandResult | str:
+        """Run a command. If there is not enough time, return that as the reason."""
+        seconds = self._time.next()
+        if not seconds:
+            return _NO_TIME
+        ended = await self._copy.run(command, seconds=seconds)
+        return f"it took longer than {seconds:.0f} s" if ended.timed_out else ended
+
+    async def diagnose(self, tool: Checker, command: str, files: Sequence[str]) -> CheckResult | None:
+        """Run a tool on files; None if there is no time, the tool is not installed or it reports nothing."""
+        path = files[0] if len(files) == 1 else ""
+        passed = CheckResult(kind="diagnostic", name=tool.name, state="passed", path=path)
+        ended = await self.run(command)
+        if isinstance(ended, str):
+            return replace(passed, state="not_run", detail=ended) if ended != _NO_TIME else None
+        if ended.exit_code in CANT_START:
+            return None
+        if ended.exit_code == 0:
+            return passed
+        state = "failed" if ended.exit_code in tool.findings else "not_run"
+        return replace(passed, state=state, detail=self._shown(ended))
+
+    async def run_calls(
+        self, path: str, calls: Sequence[CallExample], *, doctests: bool
+    ) -> tuple[CheckResult, ...]:
+        """Run the examples of a request for one Python file, and the file's own doctests."""
+        if not calls and not doctests:
+            return ()
+        wanted = [[one.call, one.expected, one.raises] for one in calls]
+        answers = await self._ask_script(path=path, calls=wanted, doctests=doctests)
+        named = [(one.name, True) for one in calls] + ([(doctests_of(path), False)] if doctests else [])
+        return tuple(
+            _example(name, path, state, cut(detail, _DETAIL), binding=binding)
+            for (name, binding), (state, detail) in zip(named, answers, strict=False)
+        )
+
+    async def run_script(self, example: OutputExample) -> CheckResult:
+        """Check that a script prints the expected text."""
+        result = partial(_example, example.name, example.path)
+        program = self._python if example.program == "python" else example.program
+        ended = await self.run(f"{program} {quote('./' + example.path)}")
+        if isinstance(ended, str):
+            return result("not_run", ended)
+        if ended.exit_code != 0:
+            foreign = ended.exit_code in CANT_START or "ModuleNotFoundError" in ended.output
+            return result("not_run" if foreign else "failed", self._shown(ended))
+        output = cut(ended.output.strip(), _DETAIL)
+        match printed(example, ended.output):
+            case True:
+                return result("passed", "")
+            case False:
+                return result("failed", f"it printed: {output or 'nothing'}")
+            case None:
+                return result("not_run", f"it printed this, which may be what was meant: {output}")
+
+    async def run_test(self, test: RelatedTest) -> CheckResult:
+        """Run a file with tests.
+
+        New tests without the code they test are not binding, because they may be written first. An undefined
+        name is binding all the same: such tests can never pass.
+        """
+        state, detail = await self._test_result(test)
+        binding = not test.of_itself or (state == "failed" and _NO_NAME in detail)
+        return CheckResult(
+            kind="test", name=test.name, state=state, detail=detail, path=test.path, binding=binding
+        )
+
+    async def _test_result(self, test: RelatedTest) -> tuple[CheckState, str]:
+        command = test_command(test.name, test.source, self._python)
+        if not command:
+            return "not_run", "it is not known how to run it"
+        ended = await self.run(command)
+        if isinstance(ended, str):
+            return "not_run", ended
+        missing = runner_is_missing(ended.exit_code, ended.output)
+        if missing and ended.exit_code == 1 and "import pytest" not in test.source:
+            return (await self._ask_script(path=test.path, tests=True))[0]
+        if missing or ended.exit_code == _NO_TESTS or _is_not_set_up(ended, test.source):
+            return "not_run", self._shown(ended)
+        if ended.exit_code == 0:
+            return "passed", cut(ended.output.strip().rpartition("\n")[2].strip("= "), _LINE)
+        named = "\n".join(failing_lines(ended.output))  # the shortened output must still name what failed
+        return "failed", head_and_tail(f"{named}\n{self._shown(ended)}", _DETAIL)
+
+    async def failing_tests(self, test: RelatedTest) -> frozenset[str] | None:
+        """Return all failing tests of a file; None if the runner does not list them."""
+        command = test_command(test.path, test.source, self._python)
+        ended = await self.run(command.replace(" -x ", " -rfE ")) if " -m pytest " in command else ""
+        if isinstance(ended, str):
+            return None
+        lines = (line for line in ended.output.splitlines() if line.startswith(_FAILED))
+        named = frozenset(
+            line.partition(" - ")[0] if _OF_THE_MACHINE.search(line) else line for line in lines
+        )
+        return None if ended.exit_code != 0 and not named else named
+
+    async def _ask_script(self, **wanted: object) -> list[tuple[CheckState, str]]:
+        """Return the example runner's results in order; if it did not finish, the reason for each."""
+        mark = secrets.token_hex(8)
+        asked = quote(json.dumps({"calls": [], "doctests": False, "tests": False, "mark": mark, **wanted}))
+        from duckflow.evaluation import example_runner  # noqa: PLC0415 - only its source is needed
+
+        code = quote(await asyncio.to_thread(inspect.getsource, example_runner))
+        ended = await self.run(f"{self._python} -c {code} {asked}")
+        for line in [] if isinstance(ended, str) else reversed(ended.output.splitlines()):
+            if line.startswith(mark):
+                return [(state, detail) for state, detail in json.loads(line.removeprefix(mark))]
+        reason = ended if isinstance(ended, str) else self._shown(ended)
+        return [("not_run", reason)] * (MOST_EXAMPLES + 1)
+
+    def _shown(self, ended: CommandResult) -> str:
+        """Return the shortened output, with paths relative to the workspace."""
+        folder = str(self._copy.folder)
+        return head_and_tail(ended.output.replace(f"{folder}/", "").replace(folder, ".").strip(), _DETAIL)
 
 
 def _example(name: str, path: str, state: CheckState, detail: str, *, binding: bool = True) -> CheckResult:
     return CheckResult(kind="example", name=name, state=state, detail=detail, path=path, binding=binding)
-
-
-async def run_script(copy: CheckCopy, example: OutputExample, python: str, time: TimeLeft) -> CheckResult:
-    """Check that a script prints the expected text."""
-
-    def result(state: CheckState, detail: str = "") -> CheckResult:
-        return _example(example.name, example.path, state, detail)
-
-    seconds = time.next()
-    if not seconds:
-        return result("not_run", _NO_TIME)
-    program = python if example.program == "python" else example.program
-    ended = await copy.run(f"{program} {quote('./' + example.path)}", seconds=seconds)
-    if ended.timed_out or ended.exit_code in CANT_START:
-        return result("not_run", _slow(seconds) if ended.timed_out else _shown(ended, copy))
-    if ended.exit_code != 0:
-        foreign = "ModuleNotFoundError" in ended.output
-        return result("not_run" if foreign else "failed", _shown(ended, copy))
-    match printed(example, ended.output):
-        case True:
-            return result("passed")
-        case False:
-            return result("failed", f"it printed: {cut(ended.output.strip(), _DETAIL) or 'nothing'}")
-        case None:
-            said = f"it ran and printed: {cut(ended.output.strip(), _DETAIL)}"
-            return result("not_run", f"{said}\n(whether that is what was meant can't be told by a program)")
-
-
-async def run_test(copy: CheckCopy, test: RelatedTest, python: str, time: TimeLeft) -> CheckResult:
-    """Run a file with tests.
-
-    New tests without the code they test are not binding, because they may be written first. An undefined name
-    is binding all the same: such tests can never pass.
-    """
-
-    def result(state: CheckState, detail: str = "") -> CheckResult:
-        return CheckResult(
-            kind="test",
-            name=test.name,
-            state=state,
-            detail=detail,
-            path=test.path,
-            binding=not test.of_itself or (state == "failed" and _NO_NAME in detail),
-        )
-
-    source = test.source
-    command, seconds = test_command(test.name, source, python), time.next()
-    if not command or not seconds:
-        return result("not_run", _NO_TIME if command else "it is not known how to run it")
-    ended = await copy.run(command, seconds=seconds)
-    if ended.timed_out:
-        return result("not_run", _slow(seconds))
-    missing = runner_is_missing(ended.exit_code, ended.output)
-    if missing and ended.exit_code == 1 and "import pytest" not in source:
-        answers = await _ask_runner(copy, python, time, path=test.path, tests=True)
-        return result(*answers[0])
-    if missing or ended.exit_code == _NO_TESTS or _is_not_set_up(ended, source):
-        return result("not_run", _shown(ended, copy))
-    if ended.exit_code == 0:
-        return result("passed", _last_line(ended.output))
-    named = "\n".join(failing_lines(ended.output))  # the shortened output must still name what failed
-    return result("failed", head_and_tail(f"{named}\n{_shown(ended, copy)}", _DETAIL))
 
 
 def _is_not_set_up(ended: CommandResult, source: str) -> bool:
@@ -175,55 +206,3 @@ def _is_not_set_up(ended: CommandResult, source: str) -> bool:
     missing = _NO_PACKAGE.search(ended.output)
     lacks = missing is not None and (_CONFTEST in ended.output or missing[1] not in source)
     return lacks or _NO_PLUGIN.search(ended.output) is not None
-
-
-async def failing_tests(
-    copy: CheckCopy, test: RelatedTest, python: str, time: TimeLeft
-) -> frozenset[str] | None:
-    """Return all failing tests of a file; None if the runner does not list them."""
-    command, seconds = test_command(test.path, test.source, python), time.next()
-    if " -m pytest " not in command or not seconds:
-        return None
-    ended = await copy.run(command.replace(" -x ", " -rfE "), seconds=seconds)
-    lines = (line for line in ended.output.splitlines() if line.startswith(_FAILED))
-    named = frozenset(line.partition(" - ")[0] if _OF_THE_MACHINE.search(line) else line for line in lines)
-    return None if ended.timed_out or (ended.exit_code != 0 and not named) else named
-
-
-async def _ask_runner(
-    copy: CheckCopy, python: str, time: TimeLeft, **wanted: object
-) -> list[tuple[CheckState, str]]:
-    """Return the example runner's results in order; if it did not finish, the reason for each."""
-    seconds = time.next()
-    if not seconds:
-        return _for_all("not_run", _NO_TIME)
-    mark = secrets.token_hex(8)
-    asked = quote(json.dumps({"calls": [], "doctests": False, "tests": False, "mark": mark, **wanted}))
-    from duckflow.evaluation import example_runner  # noqa: PLC0415 - with all that it needs, only to be read
-
-    code = quote(await asyncio.to_thread(inspect.getsource, example_runner))
-    ended = await copy.run(f"{python} -c {code} {asked}", seconds=seconds)
-    for line in reversed(ended.output.splitlines()):
-        if line.startswith(mark):
-            return [(state, detail) for state, detail in json.loads(line.removeprefix(mark))]
-    return _for_all("not_run", _slow(seconds) if ended.timed_out else _shown(ended, copy))
-
-
-def _for_all(state: CheckState, detail: str) -> list[tuple[CheckState, str]]:
-    """Return the same result for the maximum number of examples."""
-    return [(state, detail)] * (MOST_EXAMPLES + 1)
-
-
-def _shown(ended: CommandResult, copy: CheckCopy) -> str:
-    """Return the shortened output, with paths relative to the workspace."""
-    text = ended.output.replace(f"{copy.folder}/", "").replace(str(copy.folder), ".")
-    return head_and_tail(text.strip(), _DETAIL)
-
-
-def _last_line(output: str) -> str:
-    lines = output.strip().splitlines()
-    return cut(lines[-1].strip("= "), _LINE) if lines else ""
-
-
-def _slow(seconds: float) -> str:
-    return f"it took longer than {seconds:.0f} s"

@@ -13,16 +13,12 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import replace
 from duckflow.domain.text import cut
 from duckflow.domain.work.checks import PARSING, CheckKind, CheckResult
-from duckflow.evaluation.check_copies import CheckCopies, CheckCopy
+from duckflow.evaluation.check_copies import CheckCopies
 from duckflow.evaluation.check_runs import (
+    CheckRunner,
     TimeLeft,
-    diagnose,
     doctests_of,
-    failing_tests,
     python_of,
-    run_calls,
-    run_script,
-    run_test,
 )
 from duckflow.evaluation.diagnostics import CHECKERS, Checker, chosen, commands, configurations, known
 from duckflow.evaluation.examples import (
@@ -121,7 +117,8 @@ class Checks:
             if not await self._copies.sandboxed():
                 return ()
             async with self._copies.copy(near=fitting) as copy:
-                return await self._diagnose(copy, tools, fitting, TimeLeft(self._settings.edit_timeout_s))
+                runner = CheckRunner(copy, TimeLeft(self._settings.edit_timeout_s))
+                return await self._diagnose(runner, tools, fitting)
         except ToolError:
             return ()  # a check that can't run must not disturb the edit
 
@@ -153,7 +150,8 @@ class Checks:
             if not await self._copies.sandboxed():
                 return work.not_run("there is no sandbox here")
             async with self._copies.copy(changed=paths, files=new) as copy:
-                results = await self._run(copy, work, python)
+                time = TimeLeft(self._settings.verdict_timeout_s)
+                results = await self._run(CheckRunner(copy, time, python), work)
             return await self._compared(request, work, results, before, python) if before else results
         except ToolError as error:
             return work.not_run(cut(str(error), _DETAIL))
@@ -179,14 +177,13 @@ class Checks:
         """Close the copies."""
         await self._copies.aclose()
 
-    async def _run(self, copy: CheckCopy, work: _Work, python: str) -> tuple[CheckResult, ...]:
-        time = TimeLeft(self._settings.verdict_timeout_s)
+    async def _run(self, runner: CheckRunner, work: _Work) -> tuple[CheckResult, ...]:
         results = [*work.done]
         for path, calls in work.calls.items():
-            results += await run_calls(copy, path, calls, python, time, doctests=path in work.doctests)
-        results += [await run_script(copy, output, python, time) for output in work.outputs]
-        results += [await run_test(copy, test, python, time) for test in work.tests]
-        results += await self._diagnose(copy, work.tools, tuple(work.sources), time)
+            results += await runner.run_calls(path, calls, doctests=path in work.doctests)
+        results += [await runner.run_script(output) for output in work.outputs]
+        results += [await runner.run_test(test) for test in work.tests]
+        results += await self._diagnose(runner, work.tools, tuple(work.sources))
         return tuple(results)
 
     async def _compared(
@@ -197,10 +194,7 @@ class Checks:
         before: Mapping[str, str],
         python: str,
     ) -> tuple[CheckResult, ...]:
-        """Mark what failed in the same way before the change. Only tests that the request names still bind.
-
-        The same holds for what takes too long to compare.
-        """
+        """Mark failures that are not new, or take too long to compare. Only named tests among them bind."""
         named = {one.name for one in named_tests(request, [test.path for test in work.tests])}
         failed = {one.name for one in results if one.state == "failed"}
         tests = [one for one in work.tests if one.name in failed]
@@ -210,10 +204,12 @@ class Checks:
             return results
         time = TimeLeft(self._settings.verdict_timeout_s)
         async with self._copies.copy(changed=work.sources) as copy:
-            now = [await failing_tests(copy, one, python, time) for one in tests]
+            runner = CheckRunner(copy, time, python)
+            now = [await runner.failing_tests(one) for one in tests]
         async with self._copies.copy(files=before) as copy:
-            then = [await failing_tests(copy, one, python, time) for one in tests]
-            runs = [await run_calls(copy, path, (), python, time, doctests=True) for path in doctests]
+            runner = CheckRunner(copy, time, python)
+            then = [await runner.failing_tests(one) for one in tests]
+            runs = [await runner.run_calls(path, (), doctests=True) for path in doctests]
         old = {one.name for ran in runs for one in ran if one.state == "failed"}
         unknown: set[str] = set()
         for test, failing, failed_before in zip(tests, now, then, strict=True):
@@ -231,16 +227,16 @@ class Checks:
         return tuple(map(with_past, results))
 
     async def _diagnose(
-        self, copy: CheckCopy, tools: Iterable[Checker], paths: Sequence[str], time: TimeLeft
+        self, runner: CheckRunner, tools: Iterable[Checker], paths: Sequence[str]
     ) -> tuple[CheckResult, ...]:
         results: list[CheckResult] = []
         for tool in tools:
             for command, files in commands(tool, paths, self._find):
-                seconds = time.next()
-                found = await diagnose(copy, tool, command, files, seconds) if seconds else None
-                if found is not None:
-                    results.append(found)
-                if found is not None and found.state == "not_run":
+                found = await runner.diagnose(tool, command, files)
+                if found is None:
+                    continue
+                results.append(found)
+                if found.state == "not_run":
                     self._unfit.add(tool.name)  # too slow here or broken: not tried again
         return tuple(results)
 
