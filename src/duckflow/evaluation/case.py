@@ -22,8 +22,7 @@ def build_case(
 ) -> EvaluationCase:
     """Build the case for an evaluator. `evidence` ends with the facts, followed by the results.
 
-    `ran`: true if a command was run for the request; `passed`: result of the verifying command, None if there
-    is none.
+    `ran`: true if a command was run; `passed`: result of the verifying command, None if there is none.
     """
     objective, results = request.objective, tuple(results)
     refused = [line for one in (*objective.attempts, objective.current) for line in one.refused]
@@ -51,8 +50,5 @@ TALK: tuple[TaskProfile, ...] = ("general_chat", "simple_question")
 
 
 def needs_evaluation(profile: TaskProfile | None, *, changed_anything: bool, ran_anything: bool) -> bool:
-    """Return whether a request that its model calls done must be judged first: all but talk without actions.
-
-    An unknown profile does not count as talk.
-    """
+    """Return whether a request must be judged before it is done: all but talk without actions."""
     return changed_anything or ran_anything or profile not in TALK

@@ -1,12 +1,11 @@
 """Finds the command that tests a project, and remembers whether the user wants it run (J3).
 
-The command is derived from files in the top folder, without running any code of the project. It is only used
-after the user has agreed.
+The command is derived from files in the top folder, and is only used after the user has agreed.
 """
 
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Iterator
 from fnmatch import fnmatch
 
 from pydantic import BaseModel, Field
@@ -34,12 +33,28 @@ class ProjectTests:
 
     def find(self) -> str:
         """Return the project's test command; empty if none can be determined."""
-        names = self._names()
-        for name, command in _WAYS:
-            if name in names and (found := command(self._text(name), names)):
-                return self._started_here(found)
-        beside = any(fnmatch(name, pattern) for name in names for pattern in _TEST_FILES)
-        return self._started_here(_PYTEST if beside else "")
+        listing = self._workspace.list(".", depth=1, limit=_LISTED)
+        names = frozenset(entry.path.rstrip("/") for entry in listing.entries)
+        command = next(self._commands(names), "")
+        own = command == _PYTEST and os.access(self._workspace.root / _OWN_PYTHON, os.X_OK)
+        return command.replace("python3", _OWN_PYTHON) if own else command
+
+    def _commands(self, names: Collection[str]) -> Iterator[str]:
+        """Yield the commands that the files in the top folder indicate, surest first."""
+        python = any(name.endswith(".py") or name in ("src", "setup.py", "setup.cfg") for name in names)
+        tests = "tests" in names or "test" in names
+        for name in ("Makefile", "makefile"):
+            if name in names and any(line.startswith("test:") for line in self._text(name).splitlines()):
+                yield "make test"
+        if "package.json" in names and _has_test_script(self._text("package.json")):
+            yield "npm test"
+        if "pytest.ini" in names or ("tox.ini" in names and python):
+            yield _PYTEST
+        if "pyproject.toml" in names and (tests or _configures_pytest(self._text("pyproject.toml"))):
+            yield _PYTEST
+        yield from (command for name, command in _OTHERS.items() if name in names)
+        if (tests and python) or any(fnmatch(one, pattern) for one in names for pattern in _TEST_FILES):
+            yield _PYTEST
 
     def wanted(self, command: str) -> bool | None:
         """Return whether the user wants this command run; None if they were not asked about it."""
@@ -53,15 +68,6 @@ class ProjectTests:
         word = "yes" if wanted else "no"
         self._memory.save({**self._memory.load(), str(self._workspace.root): f"{word} {command}"})
 
-    def _started_here(self, command: str) -> str:
-        """Use the project's own Python if it has one, because its libraries are installed there."""
-        own = command == _PYTEST and os.access(self._workspace.root / _OWN_PYTHON, os.X_OK)
-        return command.replace("python3", _OWN_PYTHON) if own else command
-
-    def _names(self) -> frozenset[str]:
-        listing = self._workspace.list(".", depth=1, limit=_LISTED)
-        return frozenset(entry.path.rstrip("/") for entry in listing.entries)
-
     def _text(self, name: str) -> str:
         try:
             return self._workspace.read_bytes(name, cap=_READ).decode("utf-8", "replace")
@@ -69,8 +75,19 @@ class ProjectTests:
             return ""
 
 
-def _make(text: str, _names: frozenset[str]) -> str:
-    return "make test" if any(line.startswith("test:") for line in text.splitlines()) else ""
+def _has_test_script(package: str) -> bool:
+    try:
+        said = _Package.model_validate_json(package).scripts.get("test", "")
+    except ValueError:
+        return False
+    return bool(said) and "no test specified" not in said
+
+
+def _configures_pytest(pyproject: str) -> bool:
+    try:
+        return "pytest" in tomllib.loads(pyproject).get("tool", {})
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return False
 
 
 class _Package(BaseModel):
@@ -79,44 +96,11 @@ class _Package(BaseModel):
     scripts: dict[str, str] = Field(default_factory=dict)
 
 
-def _npm(text: str, _names: frozenset[str]) -> str:
-    try:
-        said = _Package.model_validate_json(text).scripts.get("test", "")
-    except ValueError:
-        return ""
-    return "npm test" if said and "no test specified" not in said else ""
-
-
-def _pyproject(text: str, names: frozenset[str]) -> str:
-    try:
-        tools: Mapping[str, object] = tomllib.loads(text).get("tool", {})
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return ""
-    return _PYTEST if "pytest" in tools or names & {"tests", "test"} else ""
-
-
-def _python_folder(_text: str, names: frozenset[str]) -> str:
-    python = any(name.endswith(".py") for name in names) or bool(names & {"src", "setup.py", "setup.cfg"})
-    return _PYTEST if python else ""
-
-
-def _always(command: str) -> Callable[[str, frozenset[str]], str]:
-    return lambda _text, _names: command
-
-
-_WAYS: tuple[tuple[str, Callable[[str, frozenset[str]], str]], ...] = (
-    ("Makefile", _make),
-    ("makefile", _make),
-    ("package.json", _npm),
-    ("pytest.ini", _always(_PYTEST)),
-    ("tox.ini", _python_folder),
-    ("pyproject.toml", _pyproject),
-    ("Cargo.toml", _always("cargo test")),
-    ("go.mod", _always("go test ./...")),
-    ("mix.exs", _always("mix test")),
-    ("gradlew", _always("./gradlew test")),
-    ("pom.xml", _always("mvn -q test")),
-    ("tests", _python_folder),
-    ("test", _python_folder),
-)
-"""Files that indicate the test command, in search order, and how to derive it."""
+_OTHERS = {
+    "Cargo.toml": "cargo test",
+    "go.mod": "go test ./...",
+    "mix.exs": "mix test",
+    "gradlew": "./gradlew test",
+    "pom.xml": "mvn -q test",
+}
+"""Test commands by the file that indicates them."""
