@@ -10,16 +10,7 @@ from duckflow.domain.model import ChatMessage
 from duckflow.domain.state import AgentState, TranscriptEntry, new_state
 from duckflow.prompts.conversation.lines import LineKind, PromptLine, PromptLines
 from duckflow.prompts.conversation.recap import write_recap
-from duckflow.prompts.conversation.trimming import (
-    KEPT_LOOPS,
-    Room,
-    Untouchable,
-    droppable,
-    shorten,
-    trim,
-    untouchable,
-    worth_a_step,
-)
+from duckflow.prompts.conversation.trimming import KEPT_LOOPS, Room, Trimmer
 from duckflow.prompts.sections import SectionName
 from duckflow.prompts.tokens import TokenCounter
 
@@ -93,19 +84,16 @@ class PromptHistory:
         anything was left out.
         """
         lines, room = self._lines, Room(most, max(limit or 0, most))
-        over, keep = False, Untouchable()
-        if lines.tokens > room.most:
-            keep = untouchable(lines, self._state)
-            going = droppable(lines, self._state, keep)
-            over = worth_a_step(lines, going, keep, room)
-            if over:
-                lines.remove([line for line in lines.shown if line.at < 0 and line.kind == "words"])
-                await trim(lines, self._state, going, keep, room)
-        if over or self._cut_off:
+        trimmer = Trimmer(lines, self._state, room) if lines.tokens > room.most else None
+        due = trimmer if trimmer and trimmer.is_due() else None
+        if due:
+            lines.remove([line for line in lines.shown if line.at < 0 and line.kind == "words"])
+            await due.trim()
+        if due or self._cut_off:
             await self._sum_up(room)
-        if over:
-            await shorten(lines, self._state, keep, room.limit)
-        return over
+        if due:
+            await due.fit_recent()
+        return due is not None
 
     async def _sum_up(self, room: Room) -> None:
         forgotten = self._cut_off or self.left_out[1] > 0
