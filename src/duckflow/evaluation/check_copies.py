@@ -1,8 +1,7 @@
 """Copies of the workspace in which checks run, so that nothing they do reaches the workspace.
 
-Each command gets a private copy from the sandbox. If the sandbox has none, or a few files suffice, files are
-copied instead: again for each round of checks, limited in size, and deleted afterwards, because commands may
-have left links in them. Folders with dependencies are linked, not copied.
+Each command gets a private copy from the sandbox. If there is none, or a few files suffice, files are copied
+instead and deleted after each round of checks, because commands may have left links in them.
 """
 
 import asyncio
@@ -30,7 +29,6 @@ LARGEST_FILE = 2_000_000
 _DEPTH = 12
 _NEAR = 200
 _LINKED = (".venv", "venv", "node_modules")
-"""Folders with dependencies, which are linked."""
 OWN_PROGRAMS = (Path(sys.executable).parent,)
 """Folders with programs installed with Duckflow, which checks may run."""
 
@@ -57,11 +55,7 @@ class CheckCopy(NamedTuple):
 
 
 class CheckCopies:
-    """Makes copies of a workspace, preferably with its sandboxed shell, at a cost independent of its size.
-
-    Otherwise files are copied, and `open_shell` opens a shell for the folder with them. The shells give
-    commands access to OWN_PROGRAMS.
-    """
+    """Makes copies of a workspace: with its sandboxed shell, or of files, with a shell for their folder."""
 
     def __init__(self, workspace: Workspace, shell: Shell, open_shell: Callable[[Path], Shell]) -> None:
         self.workspace = workspace
@@ -89,11 +83,10 @@ class CheckCopies:
         changed: Iterable[str] = (),
         files: Mapping[str, str] | None = None,
     ) -> AsyncGenerator[CheckCopy]:
-        """Open a copy to run checks in.
+        """Open a copy to run checks in. ToolError if there is too much to copy.
 
-        With `near`, the copy has only these files and those around them, which is faster than the first view
-        of a large folder. `files` replaces the content of files. Compiled versions of these and of the
-        `changed` files are removed. ToolError if there is too much to copy.
+        With `near`, it has only these files and those around them. `files` replaces the content of files.
+        Compiled versions of these and of the `changed` files are removed.
         """
         new = {_inside(path): text.encode("utf-8", "surrogatepass") for path, text in (files or {}).items()}
         if near is None and (await self._shell.sandbox()).copies:

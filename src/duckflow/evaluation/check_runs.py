@@ -197,10 +197,7 @@ def _example(name: str, path: str, state: CheckState, detail: str, *, binding: b
 
 
 def _is_not_set_up(ended: CommandResult, source: str) -> bool:
-    """Return whether tests could not start for an external reason, such as a missing plugin or package.
-
-    A package that the tests import themselves does not count: it may be what should have been written.
-    """
+    """Return whether a plugin or package is missing that the tests do not import themselves."""
     if ended.exit_code not in _NOT_BEGUN:
         return False
     missing = _NO_PACKAGE.search(ended.output)

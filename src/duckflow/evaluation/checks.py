@@ -1,7 +1,4 @@
-"""Checks by running: quick ones after an edit, thorough ones before a verdict (J10).
-
-Everything runs in a copy. Checks that can't run are reported as not run, with the reason.
-"""
+"""Checks by running in a copy: quick ones after an edit, thorough ones before a verdict (J10)."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -241,7 +238,7 @@ class Checks:
         return tuple(results)
 
     def _top(self) -> dict[str, str]:
-        """Return the configuration files of checkers in the workspace's top folder, with their text."""
+        """Return the text of checkers' configuration files in the top folder."""
         workspace = self._copies.workspace
         wanted = configurations(self._table)
         names = (entry.path for entry in workspace.list(".", depth=1, limit=500).entries)

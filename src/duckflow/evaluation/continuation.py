@@ -54,10 +54,9 @@ def build_continuation(
 def equal_to_failed(
     actions: Sequence[Action], failed_attempts: Iterable[AttemptResult], revision: int
 ) -> bool:
-    """Return whether this list of actions was tried in a failed attempt, so that repeating it is useless.
+    """Return whether a failed attempt had this list of actions, so that repeating it is useless.
 
-    `revision` is the current file revision. A list that changed files is always a repetition; one that only
-    looked or ran something may be repeated once files have changed.
+    A list that only looked or ran something may be repeated once files have changed (their `revision`).
     """
     wanted = digest_of(actions)
     return any(

@@ -1,8 +1,4 @@
-"""Table of language tools that can check files, and the selection of those that apply (J10).
-
-A tool that the project has configured takes precedence over one that Duckflow would choose. Only installed
-tools are run, on a copy, and none is asked to change anything.
-"""
+"""Language tools that check files, and the choice of those that apply: configured ones first (J10)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
@@ -150,7 +146,7 @@ _ONE_FILE = ("node --check", "bash -n", "ruby -c", "php -l")
 
 
 def suffix_of(path: str) -> str:
-    """Return the file suffix, which indicates the language."""
+    """Return the file suffix in lower case."""
     return PurePosixPath(path).suffix.lower()
 
 

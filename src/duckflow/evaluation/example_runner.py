@@ -1,8 +1,7 @@
 """Runs examples in a copy, as a separate script. Standard library only.
 
-Its argument is a JSON object: `path` of a Python file, `calls` as [call, expected, raises], whether to run
-its `doctests`, and whether to call its `tests` (for machines without pytest). Its last line of output is the
-given `mark`, followed by a JSON list of [state, detail] for the calls, the doctests and the tests.
+Its argument is a JSON object: `path` of a Python file, `calls` as [call, expected, raises], and whether to run
+its `doctests` and `tests`. Its last line of output is `mark` and a JSON list of [state, detail] for each.
 """
 
 import ast

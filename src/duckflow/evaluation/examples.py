@@ -1,7 +1,6 @@
 """Finds executable examples in a request: calls with their results, and text that a script prints.
 
-They are only found here, not run. A request is text, not code: only calls of names defined in the changed
-modules, with literal arguments, count; the evaluator judges everything else.
+Only calls of names defined in the changed modules, with literal arguments, count.
 """
 
 import ast
@@ -94,10 +93,7 @@ class OutputExample(Frozen):
 
 
 def call_examples(request: str, path: str, source: str) -> tuple[CallExample, ...]:
-    """Return the calls of names that `source` defines, with the results that the request states.
-
-    Calls with contradictory results are left out; the evaluator judges them.
-    """
+    """Return the calls of names that `source` defines, unless their results contradict each other."""
     names = _defined(source)
     text = request[:_LOOKED_AT]
     found: dict[str, set[CallExample]] = {}
@@ -191,10 +187,7 @@ def _around(text: str, start: int, end: int) -> str:
 
 
 def _leading_literal(text: str) -> str | None:
-    """Return the longest literal at the beginning of a text; None for several values without brackets.
-
-    These may be separate values, the rest of a sentence, or a number with separated thousands.
-    """
+    """Return the literal at the start of a text; None if more belongs to it, as in 1,000 or 3 items."""
     line = text.partition("\n")[0][:_LONGEST].strip()
     for end in range(len(line), 0, -1):
         here, rest = line[:end], line[end:]

@@ -84,10 +84,9 @@ def verification_of(
     command_passed: bool | None = None,  # noqa: FBT001 - it has three values
     results: Iterable[CheckResult] = (),
 ) -> Verification:
-    """Combine all checks; `command_passed` is the result of the verifying command, None if there is none.
+    """Combine all checks; `command_passed` is the result of the verifying command, None without one.
 
-    A command that passed outweighs a file that does not parse: it may be for a newer Python, or a fixture
-    that is broken on purpose. It does not outweigh a missing file or a failing test.
+    A command that passed outweighs a file that does not parse, which may be a fixture that is broken on purpose.
     """
     ran = settled(results)
     if command_passed is False or ran is False:
@@ -231,10 +230,7 @@ _COUNT = lazy_regex(r"^[=\s-]*\d+ (?:failed|passed|errors?)\b")
 
 
 def runner_is_missing(exit_code: int | None, output: str) -> bool:
-    """Return whether tests could not start: the program is missing, or Python has no pytest.
-
-    The latter is recognized by Python's complete last line, because tests may print anything.
-    """
+    """Return whether tests could not start. Only the last line tells that pytest is missing."""
     last = output.rstrip().rpartition("\n")[2]
     return exit_code in CANT_START or (exit_code == 1 and _NO_PYTEST.fullmatch(last) is not None)
 

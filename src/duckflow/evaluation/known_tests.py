@@ -1,7 +1,7 @@
 """Recognizes tests that the model ran: passed ones are not repeated, others run the same way (J10). Pure.
 
-A run counts only if it is unambiguous: a single pytest call for these files, without deselected tests, with a
-last line that reports success, and no file changed since. The rest of the command may only read.
+A run counts only if it is unambiguous: one pytest call for these files, a last line that reports success, no
+file changed since, and otherwise only commands that read.
 """
 
 import re
@@ -73,10 +73,7 @@ def _covers(test: str, command: str) -> bool:
 
 
 def python_used(commands: Sequence[str], request: str = "") -> str:
-    """Return the words that start Python for tests, such as `PYTHONPATH=src env/bin/python`.
-
-    The request's words come first, then those of the last test run, then those of the last use of Python.
-    """
+    """Return the words that start Python: those of the request, of the last test run, or of the last use."""
     named = [found[1] or found[2] for found in _QUOTED.finditer(request)]
     for tests in (True, False):
         for command in (*named, *reversed(commands)):

@@ -1,7 +1,4 @@
-"""Finds the command that tests a project, and remembers whether the user wants it run (J3).
-
-The command is derived from files in the top folder, and is only used after the user has agreed.
-"""
+"""Finds the command that tests a project, and remembers whether the user wants it run (J3)."""
 
 import os
 import tomllib

@@ -105,11 +105,7 @@ def test_command(path: str, source: str, python: str) -> str:
 
 
 def _of(path: str, tests: Iterable[str]) -> list[str]:
-    """Return the tests whose name fits this file.
-
-    If there are several, return those next to it, otherwise those in a folder with the name of the file's
-    folder.
-    """
+    """Return the tests whose name fits this file: next to it, or in a folder named like the file's folder."""
     file = PurePosixPath(path)
     names = _test_names(file)
     same = [test for test in tests if PurePosixPath(test).name in names]

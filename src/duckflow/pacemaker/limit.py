@@ -67,9 +67,9 @@ def compute_limit(
     used: int = 0,
     experience: Sequence[int] = (),
 ) -> LoopLimit:
-    """Compute the limit and its reasons. After any error, use the configured maximum, otherwise 15.
+    """Compute the limit from vitals, complexity and `experience`, the loops of similar requests.
 
-    `experience`: loops used by earlier requests of this kind.
+    After any error, use the configured maximum, otherwise 15.
     """
     known = profile if profile in BASE_LOOPS else None
     try:
@@ -82,10 +82,7 @@ def compute_limit(
 
 
 def extend(limit: int, used: int, progressed: bool, maximum: int) -> int | None:  # noqa: FBT001
-    """Extend a limit that is reached by half, if the last three loops made progress; None if it stays.
-
-    `maximum` is the hard limit.
-    """
+    """Raise a limit that is reached by half, up to the `maximum`; None without recent progress."""
     if used < limit or not progressed or limit >= maximum:
         return None
     return min(max(limit * 3 // 2, limit + 1), maximum)

@@ -1,8 +1,4 @@
-"""Log lines of the pacemaker: at the start of a request, during it, and at its end (I8).
-
-The log is for people who examine the course of a request, so it is in English and has numbers; users read
-`domain/pacing/reasons.py`.
-"""
+"""Log lines of the pacemaker, in English with numbers (I8). Users read `domain/pacing/reasons.py` instead."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,7 @@
 """Detects loops that repeat earlier ones: by their actions and results, never by words (H3).
 
-Batch work is not repetition: the same tool on other files is another call, and the same command after an edit
-runs in a changed workspace. A message from the user starts afresh; loops before it do not count.
+The same tool on other files, or the same command after an edit, is not repetition. A message from the user
+starts afresh.
 """
 
 from collections.abc import Sequence
@@ -76,11 +76,7 @@ def _repeats(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
 
 
 def _same_act(earlier: PastAction, now: PastAction) -> bool:
-    """Return whether the second action only repeats the first.
-
-    A command that changed something runs in another workspace the next time. The same edit or write is a
-    repetition, because the file already has this content.
-    """
+    """Return whether the second action only repeats the first. Commands that change something never do."""
     if earlier.changed and not earlier.on_file:
         return False
     return earlier.result == now.result or (earlier.changed and not now.failed)

@@ -39,11 +39,7 @@ _PASSING = lazy_regex(
 
 
 def trace_loop(history: Sequence[LoopTrace], events: Sequence[Event], *, rose: bool = False) -> LoopTrace:
-    """Return the trace of a loop from all events since the previous loop ended.
-
-    `events` include those before the loop's decision; `history` are the traces of the same request, oldest
-    first; `rose`: true if a requirement is better met.
-    """
+    """Return the trace of a loop from all events since the last one. `rose`: a requirement is better met."""
     place = max((at for at, event in enumerate(events) if isinstance(event, DecisionMade)), default=0)
     before, own = events[:place], events[place:]
     decision = next((event.decision for event in own if isinstance(event, DecisionMade)), None)

@@ -29,8 +29,7 @@ _ANSWER_SHARE = 4
 
 _LONGEST_ANSWER = 8192
 _GUESS = 2
-"""If the window size is only a guess, it may really be twice as large. Parts that are never dropped are
-not cut because of a guess: if they are too long, the provider's error reveals the real size."""
+"""A guessed window may really be twice as large. Parts that are never dropped may use that."""
 
 
 class PromptRoom(NamedTuple):

@@ -44,8 +44,7 @@ def _support(entry: TranscriptEntry, changed: Collection[str]) -> Support:
 def show_evidence(evidence: Sequence[Evidence], budget: int) -> str:
     """Return the checks and the newest other evidence that fit into `budget` tokens, oldest first.
 
-    When not everything fits, the checks share three quarters of the budget fairly, so that each changed file
-    appears at least in part.
+    If not everything fits, the checks share three quarters of the budget.
     """
     current = [one for one in evidence if one.current]
     checks = [one for one in current if one.kind == "check"]

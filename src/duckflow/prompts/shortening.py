@@ -1,8 +1,4 @@
-"""Shortening of texts that an evaluator reads.
-
-A diff is cut between its hunks and around its changed lines, never through them. Every shortened text says
-how much was left out (J2).
-"""
+"""Shortening of texts that an evaluator reads, each with a note about what was left out (J2)."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby

@@ -96,8 +96,7 @@ def _status(failed: Sequence[Task], done: int, pending: int) -> ReportStatus:
 
 
 def _contradictions(report: TaskReport, facts: TaskReported) -> Iterable[str]:
-    """Yield claims that are better than the facts. Worse is fine: a command that ran can show failing
-    tests."""
+    """Yield claims that are better than the facts. A worse claim may be right."""
     if not report.summary.strip():
         yield "`summary` is empty"
     elif facts.status in (report.status, CANCELLED):

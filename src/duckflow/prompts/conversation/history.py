@@ -78,10 +78,9 @@ class PromptHistory:
         return f"{entry.text.partition(chr(10))[0]}\n{meant.partition(chr(10))[2]}"
 
     async def trim(self, most: int, limit: int | None = None) -> bool:
-        """Leave out older entries if there are more than `most` tokens, and recap what matters of them.
+        """Leave out older entries beyond `most` tokens, and recap them. Return True if anything was left out.
 
-        `limit`, if it is larger, is the hard limit for entries that are never left out. Return True if
-        anything was left out.
+        `limit` is the hard limit for entries that are never left out.
         """
         lines, room = self._lines, Room(most, max(limit or 0, most))
         trimmer = Trimmer(lines, self._state, room) if lines.tokens > room.most else None
@@ -109,8 +108,7 @@ class PromptHistory:
         return {"conversation": self._lines.words, "evidence": self._lines.evidence}
 
     def least(self, evidence: int) -> int:
-        """Return the fewest tokens that a trim can reach, with at most `evidence` tokens for recent
-        results."""
+        """Return the fewest tokens that a trim can reach, with `evidence` tokens for recent results."""
         newest = self._lines.newest()
         found = sum(line.tokens for line in self._lines.recent_results(KEPT_LOOPS))
         words = {id(line): line for line in (*newest, *self._lines.pinned(self._request))}

@@ -19,8 +19,7 @@ _SHRINKS = ("decided", "said", "files")
 async def write_recap(
     state: AgentState, lines: PromptLines, counter: TokenCounter, most: int, *, forgotten: bool
 ) -> str:
-    """Return a recap of about `most` tokens, or an empty text if it has no content and nothing was
-    forgotten."""
+    """Return a recap of about `most` tokens; empty if there is nothing to say and nothing was `forgotten`."""
     parts = _parts(state, lines)
     text = _text(state, parts)
     for name in _SHRINKS:
