@@ -1,7 +1,7 @@
 """Runs examples in a copy, as a separate script. Standard library only.
 
-Its argument is a JSON object: `path` of a Python file, `calls` as [call, expected, raises], and whether to run
-its `doctests` and `tests`. Its last line of output is `mark` and a JSON list of [state, detail] for each.
+Its argument is a JSON object: `path` of a Python file, `calls` as [call, expected, raises], and whether to
+run its `doctests` and `tests`. Its last line of output is `mark` and a JSON list of [state, detail].
 """
 
 import ast

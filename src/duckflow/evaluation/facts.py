@@ -86,7 +86,7 @@ def verification_of(
 ) -> Verification:
     """Combine all checks; `command_passed` is the result of the verifying command, None without one.
 
-    A command that passed outweighs a file that does not parse, which may be a fixture that is broken on purpose.
+    A command that passed outweighs a file that does not parse: it may be a fixture that is broken on purpose.
     """
     ran = settled(results)
     if command_passed is False or ran is False:

@@ -1,8 +1,8 @@
 """Trimming of a conversation that has grown too long (F3).
 
-Results are left out first: outdated ones, then the largest and oldest. Messages follow. Each trim removes a lot,
-so that the beginning of later prompts stays the same. The request, the results of the last two loops and its
-own changes stay as long as the window can hold them.
+Results are left out first: outdated ones, then the largest and oldest. Messages follow. Each trim removes a
+lot, so that the beginning of later prompts stays the same. The request, the results of the last two loops and
+its own changes stay as long as the window can hold them.
 """
 
 from typing import NamedTuple
