@@ -180,7 +180,7 @@ class Pacing:
         return longer
 
     def _moved(self, request: Request, *events: FocusEvent) -> Vitals:
-        """The vitals after these events, with stamina as the counts have it now."""
+        """Return the vitals after these events, with stamina recomputed."""
         vitals, limit, errors = self._state.vitals, self._limit(request), len(request.failing)
         return replace(
             vitals,
@@ -227,7 +227,7 @@ def _turned(events: Sequence[Event], goal_before: str) -> bool:
 
 
 def _complexity(state: AgentState, request: Request) -> float:
-    """How complex the work in hand is, by what can be counted of it (I3)."""
+    """Return the complexity of the work by its counts (I3)."""
     acts = [act for trace in request.history for act in trace.acts]
     return measure(
         files=len({entry.path for entry in state.transcript if entry.path}),

@@ -36,10 +36,7 @@ class SessionMemory:
     _enabled: bool
 
     async def recall(self, text: str) -> None:
-        """Tell the model once what is kept that belongs to a message; a small one has no room for it.
-
-        It stands next to the message and is sent again with it, so that the prompts to come begin alike.
-        """
+        """Show the model related memories once, beside the message. A small model has no room for them."""
         if not self._enabled or (await self._traits()).small:
             return
         state = self._session.state
