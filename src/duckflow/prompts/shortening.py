@@ -31,13 +31,15 @@ def fair_shares(sizes: Sequence[int], budget: int) -> list[int]:
 
 def narrow(text: str) -> str:
     """Reduce a diff to its changes and the lines next to them; return any other text unchanged."""
-    lines = text.split("\n")
+    header, hunks = _split(text.split("\n"))
+    return "\n".join([*header, *(line for hunk in hunks for line in _around_changes(hunk))])
+
+
+def _split(lines: Sequence[str]) -> tuple[Sequence[str], list[Sequence[str]]]:
+    """Return the lines before the first hunk of a diff, and the hunks."""
     starts = [at for at, line in enumerate(lines) if line.startswith(_HUNK)]
-    if not starts:
-        return text
     ends = (*starts[1:], len(lines))
-    hunks = (line for at, end in zip(starts, ends, strict=True) for line in _around_changes(lines[at:end]))
-    return "\n".join([*lines[: starts[0]], *hunks])
+    return lines[: starts[0] if starts else None], [lines[a:b] for a, b in zip(starts, ends, strict=True)]
 
 
 def fold_removed(text: str) -> str:
@@ -56,14 +58,11 @@ def shorten(text: str, limit: int) -> str:
     """Shorten a text to about `limit` characters. A diff keeps as many of its changes as fit."""
     if len(text) <= limit:
         return text
-    lines = [cut(line, _LONGEST_LINE) for line in text.split("\n")]
-    starts = [at for at, line in enumerate(lines) if line.startswith(_HUNK)]
-    if not starts:
+    lines, hunks = _split([cut(line, _LONGEST_LINE) for line in text.split("\n")])
+    if not hunks:
         return head_and_tail(text, limit)
-    header = "\n".join(lines[: starts[0]])
-    ends = (*starts[1:], len(lines))
-    hunks = ["\n".join(_around_changes(lines[at:end])) for at, end in zip(starts, ends, strict=True)]
-    return "\n".join([header, *_fitting(hunks, limit - len(header))])
+    header, shown = "\n".join(lines), ["\n".join(_around_changes(hunk)) for hunk in hunks]
+    return "\n".join([header, *_fitting(shown, limit - len(header))])
 
 
 def _fitting(hunks: Sequence[str], room: int) -> Iterable[str]:

@@ -21,9 +21,10 @@ def plan_initial_execution(
     request: str, summary: str, evidence: Sequence[Evidence]
 ) -> Question[PlanDraft, ExecutionPlan | None]:
     """Ask for the plan of the first attempt; the answer is None if no model can tell."""
+    about, system = spoken_text(summary), template("execution_plan")
     return Question(
         kind="first_plan",
-        prompt=lambda traits: _prompt(traits, request, spoken_text(summary), evidence),
+        prompt=lambda traits: question_request("PlanDraft", traits, system, about, request, evidence),
         shape=PlanDraft,
         check=lambda draft: _problems(draft, ()),
         read=_plan,
@@ -39,7 +40,7 @@ def plan_continuation_execution(
 
     def prompt(traits: ModelTraits) -> ModelRequest:
         known = continuation_text(context, SMALL_TOLD if traits.small else TOLD)
-        return _prompt(traits, request, [known], evidence)
+        return question_request("PlanDraft", traits, template("execution_plan"), [known], request, evidence)
 
     return Question(
         kind="next_plan",
@@ -49,12 +50,6 @@ def plan_continuation_execution(
         read=lambda draft: with_lessons(_plan(draft), context),
         otherwise=lambda: plain_continuation(context),
     )
-
-
-def _prompt(
-    traits: ModelTraits, request: str, about: Sequence[str], evidence: Sequence[Evidence]
-) -> ModelRequest:
-    return question_request("PlanDraft", traits, template("execution_plan"), about, request, evidence)
 
 
 def plain_continuation(context: ContinuationContext) -> ExecutionPlan:

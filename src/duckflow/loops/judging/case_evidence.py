@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from duckflow.domain.files.caches import is_cache
-from duckflow.domain.files.changes import ChangeSet
 from duckflow.domain.frozen import replace
-from duckflow.domain.state import AgentState, CommandRun, Request, TranscriptEntry
+from duckflow.domain.state import AgentState, CommandRun, Request
 from duckflow.domain.text import cut, head_and_tail
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import Evidence
@@ -77,18 +76,24 @@ class CaseEvidenceCollector:
         state = self._session.state
         changed = await asyncio.to_thread(self._visible, request)
         facts = await asyncio.to_thread(check_files, self._workspace, changed, request.removed)
-        made = _changes_of(state, request)
+        made = [one for one in state.change_sets if one.request_id == request.request_id]
+        made = [one for one in made if not one.by_undo and not one.undone]
         differences = await self._differences.since(made)
         facts = [one for one in facts if one.state != "gone" or differences.get(one.path, "gone")]
         facts = _with_differences(facts, differences)
         there = [path for path in changed if path not in request.removed]
-        known = tuple(_known_runs(state, request))
-        before = await self._differences.before(made, there)
+        seen = {one.evidence_id: one for one in evidence_in(state)}
         results = await self._checks.before_verdict(
             request.objective.request,
             there,
-            known=known,
-            before=before,
+            known=[
+                KnownRun(run.command, seen[run.evidence_id].text, run.evidence_id)
+                for run in request.commands
+                if run.exit_code == 0
+                and run.revision == request.objective.revision
+                and run.evidence_id in seen
+            ],
+            before=await self._differences.before(made, there),
             commands=[run.command for run in request.commands],
         )
         checks = as_evidence((*facts, *results), self._session.state.evidence_count + 1)
@@ -98,7 +103,7 @@ class CaseEvidenceCollector:
             facts=facts,
             results=tuple(replace(one, evidence_id=of) for one, of in zip(results, ids, strict=True)),
             checks=checks,
-            found=found_by(state, request, informs=not changed),
+            found=_found_by(state, request, seen, informs=not changed),
         )
 
     def _visible(self, request: Request) -> tuple[str, ...]:
@@ -108,33 +113,28 @@ class CaseEvidenceCollector:
         return tuple(path for path in own if path not in ignored) or tuple(own)
 
 
-def found_by(state: AgentState, request: Request, *, informs: bool) -> tuple[Evidence, ...]:
+def _found_by(
+    state: AgentState, request: Request, seen: Mapping[str, Evidence], *, informs: bool
+) -> tuple[Evidence, ...]:
     """Return the results of actions. If the reply `informs`, include the sources that it may rest on."""
     asked = any(one.asks_for == "information" for one in request.objective.requirements)
-    entries = {entry.evidence_id: entry for entry in state.transcript if entry.evidence_id}
-    sources: dict[str, Evidence] = {}
-    for one in evidence_in(state):
-        entry = entries[one.evidence_id]
-        if entry.path in request.changed:  # can be cited, but its difference shows all of it
-            sources[one.evidence_id] = replace(one, current=False)
-        elif informs or (asked and entry.supports == "reading") or _is_other_work(entry):
-            sources[one.evidence_id] = one
-    texts = _texts(state)
-    runs = (
-        Evidence(
-            evidence_id=run.evidence_id,
-            text=f"$ {cut(run.command, _OUTPUT)}\n{note}{head_and_tail(texts[run.evidence_id], _OUTPUT)}",
-            supports="change" if run.exit_code == 0 else "nothing",
-        )
-        for run, note in _last_runs(request)
-        if run.evidence_id in texts
-    )
-    return tuple({**sources, **{one.evidence_id: one for one in runs}}.values())
-
-
-def _is_other_work(entry: TranscriptEntry) -> bool:
-    """Return whether an action changed something other than files, without a command."""
-    return entry.supports == "change" and not (entry.operation or "").startswith(_OWN)
+    found: dict[str, Evidence] = {}
+    for entry in state.transcript:
+        one = seen.get(entry.evidence_id or "")
+        other_work = entry.supports == "change" and not (entry.operation or "").startswith(_OWN)
+        if one is not None and entry.path in request.changed:
+            found[one.evidence_id] = replace(one, current=False)  # citable, but its difference shows all
+        elif one is not None and (informs or (asked and entry.supports == "reading") or other_work):
+            found[one.evidence_id] = one
+    for run, note in _last_runs(request):
+        if run.evidence_id in seen:
+            output = head_and_tail(seen[run.evidence_id].text, _OUTPUT)
+            found[run.evidence_id] = Evidence(
+                evidence_id=run.evidence_id,
+                text=f"$ {cut(run.command, _OUTPUT)}\n{note}{output}",
+                supports="change" if run.exit_code == 0 else "nothing",
+            )
+    return tuple(found.values())
 
 
 def _last_runs(request: Request) -> Iterable[tuple[CommandRun, str]]:
@@ -144,26 +144,6 @@ def _last_runs(request: Request) -> Iterable[tuple[CommandRun, str]]:
     if current or not request.changed:
         return [(run, "") for run in current or last]
     return [(run, "(before the last change of a file)\n") for run in last[-_BEFORE:]]
-
-
-def _known_runs(state: AgentState, request: Request) -> Iterable[KnownRun]:
-    """Yield the commands that succeeded with the current files, and their output."""
-    texts = _texts(state)
-    for run in request.commands:
-        if run.exit_code == 0 and run.revision == request.objective.revision:
-            yield KnownRun(run.command, texts.get(run.evidence_id, ""), run.evidence_id)
-
-
-def _texts(state: AgentState) -> Mapping[str, str]:
-    """Return the texts in the transcript by evidence id."""
-    entries = (entry for entry in state.transcript if entry.evidence_id)
-    return {entry.evidence_id or "": entry.text.removeprefix(f"[{entry.evidence_id}] ") for entry in entries}
-
-
-def _changes_of(state: AgentState, request: Request) -> Sequence[ChangeSet]:
-    """Return the request's file changes that were not undone."""
-    own = (one for one in state.change_sets if one.request_id == request.request_id)
-    return [one for one in own if not one.by_undo and not one.undone]
 
 
 def _with_differences(facts: Sequence[Fact], differences: Mapping[str, str]) -> tuple[Fact, ...]:

@@ -37,41 +37,23 @@ PARTS = ("request", "attempts", "score", "missing", "collected", "checks", "qual
 
 WISHES: dict[Choice, str] = {
     "more_information": "The user adds what you did not know:",
-    "go_on": "The user wants you to carry on as you were.",
-    "another_approach": (
-        "The user wants another approach, different in kind. Do not repeat: {tried}. Keep what is met."
-    ),
+    "go_on": "The user wants you to continue as before.",
+    "another_approach": "The user wants another kind of approach. Do not repeat: {tried}. Keep what is met.",
     "detail": "The user says more exactly what is wanted:",
-    "divide": (
-        "The user wants the work divided. Follow the plan step by step; if there is none, do the smallest "
-        "part first."
-    ),
-    "other_source": "The user had someone else look at it. Weigh what they say against the evidence.",
+    "divide": "The user wants the work divided. Follow the plan; without one, do the smallest part first.",
+    "other_source": "The user asked someone else. Compare their answer with the evidence.",
     "most_important": "Only one requirement matters now, everything else can wait:",
-    "reset": (
-        "The user wants a fresh start. Forget the plan so far; goal, constraints and what was found hold on."
-    ),
-    "sort_out": "The user had what there is put in order. Go on from there, with what is missing first.",
-    "another_angle": (
-        "The user wants it seen from another side. Question what you took for granted, and begin with "
-        "something else than: {tried}."
-    ),
-    "analyse": (
-        "The user looks for the cause together with you and was told what follows. Change nothing until they "
-        "say how to go on."
-    ),
-    "simplify": (
-        "The user wants it simpler. Do the smallest part of the request that works, and say what is left out."
-    ),
+    "reset": "The user wants a fresh start. Forget the plan; goal, constraints and findings still apply.",
+    "sort_out": "The user got a summary of the work so far. Continue with what is missing first.",
+    "another_angle": "The user wants another angle. Question your assumptions, do not start with: {tried}.",
+    "analyse": "The user asked for the cause and was told what follows. Change nothing until they answer.",
+    "simplify": "The user wants it simpler. Do the smallest useful part, and say what you leave out.",
     "different_way": "The user wants an entirely different way. Do not repeat what failed: {failed}.",
     "instruct": "The user tells you what to do:",
-    "second_opinion": "The user had another model look at it. Weigh its word against the evidence.",
-    "rest": "The user let you rest here. The work goes on when they say so.",
+    "second_opinion": "The user asked another model. Compare its opinion with the evidence.",
+    "rest": "The user paused the work. Continue when they say so.",
     "more_detail": "The user says in more detail what is wanted:",
-    "technical_help": (
-        "The user wants to know what is in the way and was told what follows. Change nothing until they say "
-        "how to go on."
-    ),
+    "technical_help": "The user asked for the obstacle and was told what follows. Change nothing yet.",
     "cut_rules": "The project's rules are too long: you see only their beginning.",
     "leave_rules_out": "The project's rules are too long, and the user wants you to work without them.",
 }
