@@ -38,7 +38,7 @@ def narrow(text: str) -> str:
 def _split(lines: Sequence[str]) -> tuple[Sequence[str], list[Sequence[str]]]:
     """Return the lines before the first hunk of a diff, and the hunks."""
     starts = [at for at, line in enumerate(lines) if line.startswith(_HUNK)]
-    ends = (*starts[1:], len(lines))
+    ends = (*starts, len(lines))[1:]
     return lines[: starts[0] if starts else None], [lines[a:b] for a, b in zip(starts, ends, strict=True)]
 
 
