@@ -43,10 +43,6 @@ from duckflow.pacemaker.vitals import (
 _log = logging.getLogger("duckflow.pacemaker")
 
 
-Experience = Callable[[TaskProfile | None], Sequence[int]]
-"""Returns the loops that earlier requests of a kind used."""
-
-
 @dataclass(eq=False)
 class Pacing:
     """Watches the loops of a request, and decides the next move."""
@@ -54,7 +50,7 @@ class Pacing:
     _session: Session
     _table: PacemakerSettings
     _traits: Callable[[], Awaitable[ModelTraits]]
-    _experience: Experience
+    _experience: Callable[[TaskProfile | None], Sequence[int]]
     _warned: tuple[str, int] | None = None
 
     @property

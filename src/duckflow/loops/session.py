@@ -1,7 +1,7 @@
 """The session: the only owner of the state. Each event is stored, then applied, then shown."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from duckflow.domain.events import ErrorReported, Event, Rewound, StoredEvent
@@ -12,8 +12,17 @@ from duckflow.domain.state import AgentState, new_state
 from duckflow.safety.redaction.events import LiveRedaction, redact_event, said_by_user
 from duckflow.safety.redaction.redactor import Redactor
 
-Subscriber = Callable[[StoredEvent | LiveUpdate], None]
-Pause = Callable[[], Awaitable[None]]
+
+class Subscriber(Protocol):
+    """Receives every event and live update."""
+
+    def __call__(self, what: StoredEvent | LiveUpdate, /) -> None: ...
+
+
+class Pause(Protocol):
+    """Awaited before each model call and each action, so that another worker can take over there."""
+
+    async def __call__(self) -> None: ...
 
 
 class EventLog(Protocol):
@@ -47,7 +56,6 @@ class Session:
     ) -> None:
         self._log = log
         self.pause = pause
-        """Awaited before each model call and each action, so that another worker can take over there."""
         self.redactor = redactor or Redactor()
         self._live = LiveRedaction(self.redactor)
         self._told_of_secret = False

@@ -10,13 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from duckflow.domain.files.caches import is_cache
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.text import cut
-from duckflow.safety.files.listing import Listing
+from duckflow.safety.files.listing import SKIPPED, Listing
+from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.paths import printable
 
 LISTED = 40
 """Number of files up to which each is named."""
 
 LONGEST = 1_200
+_MOST, _MOST_EACH, _DEPTH = 5_000, 1_000, 8
 _NAMED, _LINE = 24, 400
 _FOLDERS, _BELOW, _OTHERS, _TOP_FILES = 8, 8, 12, 16
 _CODE = lazy_regex(
@@ -35,6 +37,11 @@ _NOTABLE = lazy_regex(
     r"|dockerfile|changelog|changes",
     re.IGNORECASE,
 )
+
+
+def read_files_note(workspace: Workspace) -> str:
+    """Return the note for a workspace. Blocking."""
+    return files_note(workspace.list(".", depth=_DEPTH, limit=_MOST, each=_MOST_EACH, skip=SKIPPED))
 
 
 def files_note(listing: Listing) -> str:

@@ -1,5 +1,6 @@
 """Reads a user's message: adds notes from hooks and the folder, and reads the files that it names."""
 
+import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,8 +11,11 @@ from duckflow.domain.frozen import Frozen
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.hooks.hooks import Hooks
 from duckflow.loops.session import Session
+from duckflow.loops.thinking.files_note import read_files_note
 from duckflow.loops.thinking.model import DecisionModel
+from duckflow.loops.thinking.pictures import find_pictures
 from duckflow.loops.thinking.small_models import WorkspaceLook
+from duckflow.safety.files.workspace import Workspace
 
 _MOST_NAMED = 3
 
@@ -29,6 +33,7 @@ class MessageReader:
 
     _session: Session
     _hooks: Hooks
+    _workspace: Workspace
     _look: WorkspaceLook
     _model: DecisionModel
     _dispatcher: Dispatcher
@@ -38,8 +43,8 @@ class MessageReader:
         added = await self._hooks.submitted(text)
         if added is None:
             return None
-        note = await self._look.note()
-        seen = await self._look.pictures(text)
+        note = await asyncio.to_thread(read_files_note, self._workspace)
+        seen = await asyncio.to_thread(find_pictures, text, self._workspace)
         return ReadMessage(
             message=UserMessage(
                 request_id=request_id,

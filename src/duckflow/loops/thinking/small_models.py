@@ -17,8 +17,6 @@ from duckflow.domain.state import AgentState, TranscriptEntry
 from duckflow.evaluation.checks import Checks
 from duckflow.evaluation.facts import look_at
 from duckflow.evaluation.related_tests import is_test
-from duckflow.loops.thinking.files_note import files_note
-from duckflow.loops.thinking.pictures import FoundPictures, find_pictures
 from duckflow.safety.files.listing import SKIPPED
 from duckflow.safety.files.workspace import Workspace
 
@@ -26,7 +24,6 @@ WISHES: dict[str, Wish] = {profile: wish for wish, profile in PROFILES.items()}
 _MOST_LOOKS = 3
 _MOST_FILES = 200
 _DEPTH = 4
-_MOST_NOTED, _NOTED_EACH, _NOTED_DEPTH = 5_000, 1_000, 8
 _CONTENT_LIMIT = 12_000
 _FILE = lazy_regex(
     r"(?<![\w./@-])[\w-]+\.(?:py|js|ts|jsx|tsx|rs|go|c|h|cc|cpp|hpp|java|kt|cs|rb|php|sh|lua|swift|sql|html|css"
@@ -51,25 +48,6 @@ class WorkspaceLook:
             self._workspace.list, ".", depth=_DEPTH, limit=_MOST_FILES, skip=SKIPPED
         )
         return tuple(entry.path for entry in listing.entries if entry.kind == "file")
-
-    async def note(self) -> str:
-        """Return the note about the files in the folder."""
-        return files_note(
-            await asyncio.to_thread(
-                self._workspace.list,
-                ".",
-                depth=_NOTED_DEPTH,
-                limit=_MOST_NOTED,
-                each=_NOTED_EACH,
-                skip=SKIPPED,
-            )
-        )
-
-    async def pictures(self, text: str) -> FoundPictures:
-        """Return the pictures that a message mentions."""
-        return (
-            await asyncio.to_thread(find_pictures, text, self._workspace) if "@" in text else FoundPictures()
-        )
 
     async def choices(self, state: AgentState) -> Choices:
         """Return the choices that make sense now."""
