@@ -11,19 +11,9 @@ from duckflow.domain.frozen import replace
 from duckflow.domain.text import cut
 from duckflow.domain.work.checks import PARSING, CheckKind, CheckResult
 from duckflow.evaluation.check_copies import CheckCopies
-from duckflow.evaluation.check_runs import (
-    CheckRunner,
-    TimeLeft,
-    doctests_of,
-    python_of,
-)
+from duckflow.evaluation.check_runs import CheckRunner, TimeLeft, doctests_of, python_of
 from duckflow.evaluation.diagnostics import CHECKERS, Checker, chosen, commands, configurations, known
-from duckflow.evaluation.examples import (
-    CallExample,
-    OutputExample,
-    call_examples,
-    output_examples,
-)
+from duckflow.evaluation.examples import CallExample, OutputExample, call_examples, output_examples
 from duckflow.evaluation.facts import look_at, parsed_here
 from duckflow.evaluation.known_tests import KnownRun, passed_in, python_used
 from duckflow.evaluation.related_tests import (

@@ -31,14 +31,7 @@ from duckflow.pacemaker.log_lines import log_end, log_loop, log_move, log_start
 from duckflow.pacemaker.repetition import IDLE, find_signs
 from duckflow.pacemaker.rules import Consult, Extend, Go, Replan, Situation, next_move, stays_confident
 from duckflow.pacemaker.trace import progressed_lately, trace_loop
-from duckflow.pacemaker.vitals import (
-    begin,
-    crosses_window,
-    focus_after,
-    mood_of,
-    stamina_of,
-    turns_away,
-)
+from duckflow.pacemaker.vitals import begin, crosses_window, focus_after, mood_of, stamina_of, turns_away
 
 _log = logging.getLogger("duckflow.pacemaker")
 

@@ -3,12 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from duckflow.domain.events import (
-    ActionFinished,
-    ApprovalAnswered,
-    TaskFinished,
-    TaskListStarted,
-)
+from duckflow.domain.events import ActionFinished, ApprovalAnswered, TaskFinished, TaskListStarted
 from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.plan import Task, TaskList, new_id

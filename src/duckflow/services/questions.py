@@ -10,15 +10,7 @@ from pydantic import BaseModel
 from duckflow.domain.errors import PromptTooLong, ProviderError
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.live_updates import LiveUpdate
-from duckflow.domain.model import (
-    Effort,
-    JsonSchema,
-    ModelClient,
-    ModelRequest,
-    ModelTraits,
-    TierName,
-    Usage,
-)
+from duckflow.domain.model import Effort, JsonSchema, ModelClient, ModelRequest, ModelTraits, TierName, Usage
 from duckflow.llm.answers.structured import ask
 
 SHORTER_PROMPTS = 2

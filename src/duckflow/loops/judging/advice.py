@@ -11,11 +11,7 @@ from duckflow.domain.text import one_line
 from duckflow.i18n.catalogue import text
 from duckflow.loops.thinking.advisor import Advisor
 from duckflow.prompts.evidence import evidence_in
-from duckflow.services.evaluation import (
-    FailureAnalysis,
-    analyze_execution_failure,
-    give_second_opinion,
-)
+from duckflow.services.evaluation import FailureAnalysis, analyze_execution_failure, give_second_opinion
 
 _LINES, _LINE = 6, 200
 _SHOWN, _SHORT = 8, 160

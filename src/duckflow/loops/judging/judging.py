@@ -11,11 +11,7 @@ from duckflow.domain.events import AttemptPlanned, ErrorReported, Evaluated, Req
 from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import one_line
-from duckflow.domain.work.objective import (
-    EvaluationCase,
-    SatisfactionEvaluation,
-    TaskObjective,
-)
+from duckflow.domain.work.objective import EvaluationCase, SatisfactionEvaluation, TaskObjective
 from duckflow.evaluation.case import TALK, build_case, needs_evaluation
 from duckflow.evaluation.continuation import build_continuation, equal_to_failed
 from duckflow.evaluation.facts import Fact
