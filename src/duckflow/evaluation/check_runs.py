@@ -187,7 +187,6 @@ class CheckRunner:
         return [("not_run", reason)] * (MOST_EXAMPLES + 1)
 
     def _shown(self, ended: CommandResult) -> str:
-        """Return the shortened output, with paths relative to the workspace."""
         folder = str(self._copy.folder)
         return head_and_tail(ended.output.replace(f"{folder}/", "").replace(folder, ".").strip(), _DETAIL)
 

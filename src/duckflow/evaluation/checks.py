@@ -228,14 +228,12 @@ class Checks:
         return tuple(results)
 
     def _top(self) -> dict[str, str]:
-        """Return the text of checkers' configuration files in the top folder."""
         workspace = self._copies.workspace
         wanted = configurations(self._table)
         names = (entry.path for entry in workspace.list(".", depth=1, limit=500).entries)
         return {name: self._text(name) for name in names if name in wanted}
 
     def _parse(self, paths: Iterable[str]) -> tuple[CheckResult, ...]:
-        """Parse these files."""
         return tuple(_parsed(path, text) for path in paths if (text := self._text(path)))
 
     def _text(self, path: str) -> str:
@@ -296,7 +294,6 @@ def _passed_before(name: str, evidence_id: str) -> CheckResult:
 
 
 def _parsed(path: str, text: str) -> CheckResult:
-    """Parse a file that is not written yet."""
     fact = look_at(path, text.encode("utf-8", "surrogatepass"))
     return CheckResult(
         kind="diagnostic",

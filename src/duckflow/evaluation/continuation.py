@@ -123,7 +123,6 @@ def situation_of(objective: TaskObjective) -> dict[str, JsonValue]:
 
 
 def _check_line(result: CheckResult) -> str:
-    """Return one check with its id and result, as shown in the report and to the next attempt."""
     mark = {"passed": "✓", "failed": "✗", "not_run": "–"}[result.state]
     said = f"{mark} {result.name}" + (f" [{result.evidence_id}]" if result.evidence_id else "")
     return f"{said}: {result.detail}" if result.detail and result.state != "passed" else said

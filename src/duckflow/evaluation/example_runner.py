@@ -56,7 +56,6 @@ def _results(wanted: dict[str, Any]) -> list[tuple[str, str]]:
 
 @contextmanager
 def _time_limit() -> Iterator[None]:
-    """Raise TimeoutError in code that takes too long."""
     signal.alarm(_SECONDS)
     try:
         yield

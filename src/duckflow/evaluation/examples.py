@@ -150,7 +150,6 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _prompted(text: str) -> Iterator[tuple[str, str, bool]]:
-    """Yield the code after >>> in the text, with the line after it."""
     for match in _PROMPT.finditer(text):
         result = _literal(match["result"])
         if result is not None:
@@ -158,7 +157,6 @@ def _prompted(text: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def _stated(text: str, names: Collection[str]) -> Iterator[tuple[str, str, bool]]:
-    """Yield calls whose result a sentence states."""
     for match in _NAME.finditer(text):
         call = _call_at(text, match.start(), names) if match[1] in names else ""
         end = match.start() + len(call)

@@ -52,7 +52,6 @@ def passed_in(test: str, runs: Iterable[KnownRun]) -> str:
 
 
 def _all_passed(output: str) -> bool:
-    """Return whether the output contains exactly one pytest summary, without failures."""
     summaries = [line.strip() for line in output.splitlines() if _COUNTS.search(line)]
     return len(summaries) == 1 and _PASSED.match(summaries[0]) is not None
 

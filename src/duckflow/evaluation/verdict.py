@@ -61,7 +61,6 @@ def compute_verdict(case: EvaluationCase, draft: VerdictDraft | None) -> Satisfa
 
 
 def _weighted_mean(scores: Iterable[RequirementScore]) -> float:
-    """Return the mean score, weighted by priority; 0 without scores."""
     weighed = [(WEIGHTS[one.priority], one.score) for one in scores]
     total = sum(weight for weight, _ in weighed)
     # Without rounding, a score of four fifths everywhere would be slightly below 0.8.

@@ -199,7 +199,6 @@ class Pacing:
         )
 
     def _warn(self, request: Request, level: BudgetLevel) -> None:
-        """Warn once that most of the budget is used (I9)."""
         given = (request.request_id, request.grants)
         line = explain_budget(level) if level.level == "near" and given != self._warned else None
         if line is not None:
@@ -216,7 +215,6 @@ def _turned(events: Sequence[Event], goal_before: str) -> bool:
 
 
 def _complexity(state: AgentState, request: Request) -> float:
-    """Return the complexity of the work by its counts (I3)."""
     acts = [act for trace in request.history for act in trace.acts]
     return measure(
         files=len({entry.path for entry in state.transcript if entry.path}),
@@ -227,7 +225,6 @@ def _complexity(state: AgentState, request: Request) -> float:
 
 
 def _prompt_tokens(events: Iterable[Event]) -> int:
-    """Return the tokens of the longest prompt for a decision."""
     calls = (event for event in events if isinstance(event, UsageReported) and event.output == "Decision")
     return max((call.tokens.input_tokens for call in calls), default=0)
 

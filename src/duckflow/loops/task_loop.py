@@ -92,7 +92,6 @@ class TaskLoop:
             self._work = None
 
     def _next(self) -> Task | None:
-        """Return the next task to run; None if all ran or one failed."""
         tasks = self._state.task_list.tasks if self._state.task_list else ()
         if any(task.status == "failed" for task in tasks):
             return None

@@ -92,7 +92,6 @@ class Turn:
         return True
 
     async def _loop(self) -> RequestOutcome | None:
-        """Run one loop; None if another one is to follow."""
         asked = await self._check()
         if asked is not None:
             return asked
@@ -187,7 +186,6 @@ class Turn:
                 return self._ask(Consult(kind="escalation", cause="attempts"))
 
     def _ask(self, about: Consult) -> RequestOutcome:
-        """Put a question to the user; the turn ends with it."""
         self._session.record(consult(self._state, about.kind, about.cause))
         self._hooks.notify("elicitation_dialog", about.kind)
         return "not_satisfied" if about.kind == "escalation" else "consultation"

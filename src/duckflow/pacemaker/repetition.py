@@ -134,7 +134,6 @@ def _idles(trace: LoopTrace) -> bool:
 
 
 def _moves(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
-    """Return whether the loop changed the step, or noted or planned something new."""
     known = {note for trace in before for note in trace.noted}
     new_plan = bool(now.plan) and not any(same_plan(now.plan, trace.plan) for trace in before)
     return now.stepped or new_plan or any(note not in known for note in now.noted)
@@ -177,5 +176,4 @@ def _words(plan: Sequence[str]) -> frozenset[str]:
 
 
 def _names(words: frozenset[str]) -> frozenset[str]:
-    """Return the words that look like a file or an identifier."""
     return frozenset(word for word in words if _NAME.search(word))

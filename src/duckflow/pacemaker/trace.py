@@ -116,7 +116,6 @@ def _lines_shown(event: ActionFinished, action: Action | None) -> tuple[int, int
 
 
 def _contents(event: ActionFinished) -> tuple[str, str]:
-    """Return digests of the content before and after, if a file tool changed one file."""
     own = [change for change in event.changes if change.path == event.path]
     if len(own) != 1:
         return "", ""
@@ -124,7 +123,6 @@ def _contents(event: ActionFinished) -> tuple[str, str]:
 
 
 def _shown(events: Sequence[Event]) -> set[str]:
-    """Return the files whose current content was shown."""
     return {
         event.path for event in events if isinstance(event, ActionFinished) and event.path and event.digest
     }

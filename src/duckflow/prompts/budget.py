@@ -132,7 +132,6 @@ class LayerBudget:
         return Layers(texts=texts, tokens=tokens)
 
     async def _summaries(self, lines: Sequence[str], room: int) -> str:
-        """Return the newest summaries that fit."""
         for start in range(len(lines)):
             text = summaries_text(lines[start:])
             if await self._counter.count(text) <= room:

@@ -76,7 +76,6 @@ def _labelled(one: Evidence) -> str:
 
 
 def _sharing(checks: Sequence[Evidence], budget: int) -> dict[str, str]:
-    """Return the checks by id, each cut to its fair share."""
     labelled = {one.evidence_id: _labelled(one) for one in checks}
     shares = fair_shares([estimate_tokens(text) for text in labelled.values()], budget)
     fitting = (

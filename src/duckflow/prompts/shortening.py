@@ -36,7 +36,6 @@ def narrow(text: str) -> str:
 
 
 def _split(lines: Sequence[str]) -> tuple[Sequence[str], list[Sequence[str]]]:
-    """Return the lines before the first hunk of a diff, and the hunks."""
     starts = [at for at, line in enumerate(lines) if line.startswith(_HUNK)]
     ends = (*starts, len(lines))[1:]
     return lines[: starts[0] if starts else None], [lines[a:b] for a, b in zip(starts, ends, strict=True)]
@@ -90,7 +89,6 @@ def _cut_hunk(hunk: str, limit: int) -> str:
 
 
 def _lines_within(lines: Sequence[str], room: int) -> int:
-    """Return how many of the first lines fit."""
     for count, line in enumerate(lines):
         room -= len(line) + 1
         if room < 0:
@@ -111,7 +109,6 @@ def _around_changes(hunk: Sequence[str]) -> Iterable[str]:
 
 
 def _count(lines: Iterable[str]) -> str:
-    """Describe how many lines were added and removed."""
     signs = [_sign(line) for line in lines]
     return f"{signs.count('+')} added and {signs.count('-')} removed lines"
 

@@ -37,7 +37,6 @@ def _read(name: str, own: Path) -> str:
 
 
 def _folders() -> tuple[Path, Path]:
-    """Return the folders of the main templates and of the side questions' templates."""
     texts = Path(__file__).with_name("texts")
     return texts, texts / "questions"
 

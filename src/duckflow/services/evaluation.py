@@ -51,7 +51,6 @@ class RequirementList(Frozen):
     @field_validator("profile", mode="before")
     @classmethod
     def _known_profile(cls, value: object) -> object:
-        """Accept a profile in any spelling, and treat an unknown one as missing."""
         word = "_".join(re.split(r"[\W_]+", value.strip().casefold())) if isinstance(value, str) else None
         return word if word in get_args(TaskProfile) else None
 
@@ -103,7 +102,6 @@ def _problems(answer: RequirementList) -> Iterable[str]:
 
 
 def _items(drafts: Iterable[RequirementDraft]) -> tuple[RequirementItem, ...]:
-    """Remove duplicates and keep the most important requirements, in the order given."""
     kept: dict[str, RequirementItem] = {}
     for draft in drafts:
         text = one_line(draft.requirement, _LINE)
@@ -210,7 +208,6 @@ def plain_missing(evaluation: SatisfactionEvaluation) -> MissingInfoAnalysis:
 
 
 def _tidy(found: MissingInfoAnalysis) -> MissingInfoAnalysis:
-    """Shorten each entry to one line, sort by importance and limit the number."""
     missing = [replace(one, what=one_line(one.what, _LINE)) for one in found.missing if one.what.strip()]
     return MissingInfoAnalysis(
         missing=tuple(sorted(missing, key=lambda one: one.priority)[:MOST_MISSING]),

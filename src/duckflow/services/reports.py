@@ -109,7 +109,6 @@ def _contradictions(report: TaskReport, facts: TaskReported) -> Iterable[str]:
 
 
 def _merged(facts: TaskReported, report: TaskReport, task_list: TaskList) -> TaskReported:
-    """Combine the model's words with the program's counts. Every failed task is listed in any case."""
     causes = {one.task.strip(): one.cause for one in report.failures if one.cause.strip()}
     named = [task for task in task_list.tasks if task.status == "failed" or task.task_id in causes]
     return replace(

@@ -49,7 +49,6 @@ def _request(state: AgentState, said: str) -> str:
 
 
 def _failures(state: AgentState) -> tuple[str, ...]:
-    """Return failures and missing parts, oldest first."""
     if state.request is None:
         return ()
     objective = state.request.objective

@@ -191,7 +191,6 @@ class Judging:
         return self._state.request.objective if self._state.request else None
 
     async def _requirements(self, request: Request) -> Request:
-        """Return the request once its requirements are known."""
         if self._search is not None:
             await asyncio.gather(self._search, return_exceptions=True)
             self._search = None

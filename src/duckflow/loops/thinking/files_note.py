@@ -109,7 +109,6 @@ def _below(folder: str, counts: Mapping[str, int]) -> list[str]:
 
 
 def _above(path: str) -> Iterable[str]:
-    """Yield a path's folders, each with a trailing slash."""
     end = path.find("/")
     while end >= 0:
         yield path[: end + 1]

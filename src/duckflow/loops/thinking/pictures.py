@@ -135,7 +135,6 @@ class PictureClient(WrappingClient):
             yield replace(message, text=text, pictures=tuple(shown)) if message.pictures else message
 
     def _bytes(self, picture: Picture, room: int) -> bytes | str:
-        """Return the picture's bytes, or the reason why it is not shown."""
         if not self.traits.sees:
             return "you can't see pictures. Say so if it matters."
         try:

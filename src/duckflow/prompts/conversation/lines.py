@@ -117,7 +117,6 @@ class PromptLines:
         return [*asked[-1:], *self.said[-1:]]
 
     async def _count(self, message: ChatMessage) -> int:
-        """Count the tokens of a message with its calls, thoughts and pictures."""
         thoughts = (thought.text for thought in message.thoughts)
         calls = (part for call in message.calls for part in (call.name, call.arguments))
         text = "\n".join((message.text, *calls, *thoughts))

@@ -60,7 +60,6 @@ def _problems(request: Request | None) -> Iterable[str]:
 
 
 def _text(state: AgentState, parts: dict[str, Sequence[str]]) -> str:
-    """Return the template's first line and the lines whose slots have values."""
     japanese = is_japanese(state.request.text if state.request else "".join(state.said[-1:]))
     first, *rest = template("recap_ja" if japanese else "recap").splitlines()
     filled = [first]

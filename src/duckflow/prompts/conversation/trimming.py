@@ -143,7 +143,6 @@ class Trimmer:
 
 
 def _shows_change(entry: TranscriptEntry) -> bool:
-    """Return True if a result reports a change, or shows a file."""
     return entry.supports == "change" or entry.digest is not None
 
 
