@@ -24,7 +24,7 @@ from duckflow.services.evaluation import (
     extract_missing_information,
     extract_task_requirements,
 )
-from duckflow.services.execution_plans import plan_continuation_execution
+from duckflow.services.plans import plan_continuation_execution
 from duckflow.services.questions import put
 from fakes.cases import scored, verdict
 from fakes.model import FakeModel

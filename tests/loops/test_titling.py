@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from duckflow.domain.events import SessionTitled
-from duckflow.loops.thinking.title_writer import TitleWriter
+from duckflow.loops.thinking.titles import TitleWriter
 from duckflow.store.sessions import Sessions
 from fakes.engine import Watched, action, decision, engine
 from fakes.model_server import ModelServer

@@ -10,9 +10,9 @@ from duckflow.domain.state import AgentState, Request
 from duckflow.domain.work.objective import AttemptResult, TaskObjective
 from duckflow.llm.tiers import Tiers, tier_names
 from duckflow.loops.thinking.advisor import Advisor
+from duckflow.loops.thinking.titles import write_title
 from duckflow.pacemaker.effort import effort_for_decision, effort_for_question
 from duckflow.services.questions import ASKED
-from duckflow.services.titles import write_title
 from fakes.engine import engine
 from fakes.model import FakeModel
 from fakes.rows import every_row

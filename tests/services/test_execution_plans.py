@@ -5,7 +5,7 @@ import json
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.work.objective import AttemptResult, ContinuationContext
-from duckflow.services.execution_plans import (
+from duckflow.services.plans import (
     plain_continuation,
     plan_continuation_execution,
     plan_initial_execution,

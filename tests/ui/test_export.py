@@ -7,7 +7,7 @@ import pytest
 
 from duckflow.domain.events import ConsultationAnswered, ConsultationRequested, SessionTitled, StoredEvent
 from duckflow.domain.questions.consultation import ChooseWay
-from duckflow.loops.thinking.title_writer import TitleWriter
+from duckflow.loops.thinking.titles import TitleWriter
 from duckflow.store.sessions import Sessions
 from duckflow.ui.screen import replay
 from duckflow.ui.transcript import as_json, as_markdown

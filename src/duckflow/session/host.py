@@ -32,7 +32,7 @@ from duckflow.store.memory import Memories
 from duckflow.ui.commands.table import find_custom, read_prompt
 
 if TYPE_CHECKING:
-    from duckflow.loops.thinking.title_writer import TitleWriter
+    from duckflow.loops.thinking.titles import TitleWriter
 
 IDLE_S = 60.0
 """Idle seconds after which a session that only guests use is closed."""
@@ -83,7 +83,7 @@ class SessionHost:
         app = await open_app(opening, broadcast)
         if driven or not opening.loaded.settings.ui.titles:
             return cls(app, broadcast, driven=driven)
-        from duckflow.loops.thinking.title_writer import TitleWriter  # noqa: PLC0415 - not for programs
+        from duckflow.loops.thinking.titles import TitleWriter  # noqa: PLC0415 - not for programs
 
         return cls(app, broadcast, TitleWriter(app.session, app.advisor))
 

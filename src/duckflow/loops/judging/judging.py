@@ -33,7 +33,7 @@ from duckflow.services.evaluation import (
     plain_missing,
     plain_requirements,
 )
-from duckflow.services.execution_plans import plan_continuation_execution, plan_initial_execution
+from duckflow.services.plans import plan_continuation_execution, plan_initial_execution
 
 Finding = Literal["tests", "done", "not_judged", "again", "asked", "exhausted"]
 """Result of judging: the project's tests were queued to run first; the request is done; no judge was there;

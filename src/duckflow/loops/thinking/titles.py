@@ -1,7 +1,10 @@
 """Short session titles, written by the fast tier (L1)."""
 
+from duckflow.domain.events import SessionTitled
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.text import cut, one_line
+from duckflow.loops.session import Session
+from duckflow.loops.thinking.advisor import Advisor
 from duckflow.prompts.questions import question_request
 from duckflow.prompts.templates import template
 from duckflow.services.questions import Question
@@ -31,3 +34,22 @@ def write_title(request: str, reply: str) -> Question[SessionTitle, str]:
         read=lambda answer: one_line(answer.title, LONGEST),
         otherwise=str,
     )
+
+
+class TitleWriter:
+    """Names a session once, after the first request that changed or ran something."""
+
+    def __init__(self, session: Session, advisor: Advisor) -> None:
+        self._session = session
+        self._advisor = advisor
+        self._given = False
+
+    async def give(self) -> None:
+        """Ask for a title if there is work to name."""
+        state, request = self._session.state, self._session.state.finished
+        if self._given or request is None or not (request.changed or request.ran):
+            return
+        self._given = True
+        title = await self._advisor.ask(write_title(request.text, state.reply))
+        if title:
+            self._session.record(SessionTitled(title=title))
