@@ -9,7 +9,18 @@ from duckflow.domain.frozen import Frozen
 
 _PYTHON = (".py", ".pyi")
 _SCRIPT = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".tsx", ".mts", ".cts")
+_TYPES = (".ts", ".tsx", ".mts", ".cts")
 _C, _CPP = (".c", ".h"), (".cc", ".cpp", ".cxx", ".hpp", ".hh")
+_OWN_FOLDERS = {_PYTHON: ".venv/bin", _SCRIPT: "node_modules/.bin", _TYPES: "node_modules/.bin"}
+_RUFF_SETTINGS = ("ruff.toml", ".ruff.toml", "pyproject.toml:[tool.ruff")
+_MYPY_SETTINGS = ("mypy.ini", ".mypy.ini", "pyproject.toml:[tool.mypy", "setup.cfg:[mypy")
+_ESLINT_SETTINGS = (
+    *(f"eslint.config.{end}" for end in ("js", "mjs", "cjs", "ts")),
+    *(f".eslintrc{end}" for end in ("", ".js", ".cjs", ".json", ".yml")),
+    'package.json:"eslintConfig"',
+)
+_GO, _CARGO_FOLDER = "GOFLAGS=-mod=mod GOCACHE=$TMPDIR/go", "CARGO_TARGET_DIR=$TMPDIR/target"
+_CARGO = "check --offline --quiet --message-format=short"
 
 
 class Checker(Frozen):
@@ -20,7 +31,7 @@ class Checker(Frozen):
     arguments: str
     """Arguments; {path} is the file, or all files if the tool takes several."""
     program: str = ""
-    """Program to look for; defaults to the name."""
+    """Program to look for; defaults to the first word of the name."""
     set_up_by: tuple[str, ...] = ()
     """Signs in the top folder that the project uses it: a file, or `file:text in it`. Empty: a fallback."""
     quick: bool = True
@@ -34,95 +45,54 @@ class Checker(Frozen):
     @property
     def wanted(self) -> str:
         """The program to look for."""
-        return self.program or self.name
+        return self.program or self.name.partition(" ")[0]
 
 
-def _python(name: str, arguments: str, *set_up_by: str, quick: bool = False) -> Checker:
+def _row(
+    name: str,
+    suffixes: tuple[str, ...],
+    arguments: str,
+    *set_up_by: str,
+    quick: bool = False,
+    findings: tuple[int, ...] = (1,),
+    environment: str = "",
+) -> Checker:
     return Checker(
         name=name,
-        suffixes=_PYTHON,
+        suffixes=suffixes,
         arguments=arguments,
         set_up_by=set_up_by,
         quick=quick,
-        own_folder=".venv/bin" if set_up_by else "",
-    )
-
-
-def _script(name: str, arguments: str, *set_up_by: str) -> Checker:
-    return Checker(
-        name=name,
-        suffixes=_SCRIPT,
-        arguments=arguments,
-        set_up_by=set_up_by,
-        own_folder="node_modules/.bin",
+        findings=findings,
+        environment=environment,
+        own_folder=_OWN_FOLDERS.get(suffixes, ""),
     )
 
 
 def _reads(name: str, *suffixes: str, arguments: str, findings: tuple[int, ...] = (1,)) -> Checker:
-    """Return a compiler or interpreter that only parses a file; the first word of its name is the program."""
-    program = name.partition(" ")[0]
-    return Checker(name=name, program=program, suffixes=suffixes, arguments=arguments, findings=findings)
+    """Return a compiler or interpreter that only parses a file."""
+    return Checker(name=name, suffixes=suffixes, arguments=arguments, findings=findings)
 
+
+_RUFF = "check --no-cache --quiet --output-format=concise --select=E9,F63,F7,F82"
+_TY = "check --quiet --output-format=concise"
 
 CHECKERS: tuple[Checker, ...] = (
-    _python(
-        "ruff",
-        "check --no-cache --no-fix --quiet --output-format=concise --select=E9,F63,F7,F82 {path}",
-        *("ruff.toml", ".ruff.toml", "pyproject.toml:[tool.ruff"),
-        quick=True,
+    _row("ruff", _PYTHON, f"{_RUFF} --no-fix {{path}}", *_RUFF_SETTINGS, quick=True),
+    _row("flake8", _PYTHON, "{path}", ".flake8", "setup.cfg:[flake8]", "tox.ini:[flake8]", quick=True),
+    _row(
+        "mypy", _PYTHON, "--cache-dir=/dev/null --no-error-summary --no-color-output {path}", *_MYPY_SETTINGS
     ),
-    _python("flake8", "{path}", ".flake8", "setup.cfg:[flake8]", "tox.ini:[flake8]", quick=True),
-    _python(
-        "mypy",
-        "--cache-dir=/dev/null --no-error-summary --no-color-output {path}",
-        *("mypy.ini", ".mypy.ini", "pyproject.toml:[tool.mypy", "setup.cfg:[mypy"),
-    ),
-    _python("basedpyright", "{path}", "pyproject.toml:[tool.basedpyright"),
-    _python("pyright", "{path}", "pyrightconfig.json", "pyproject.toml:[tool.pyright"),
-    _python("ty", "check --quiet --output-format=concise {path}", "ty.toml", "pyproject.toml:[tool.ty"),
-    _script(
-        "eslint",
-        "--no-color {path}",
-        *("eslint.config.js", "eslint.config.mjs", "eslint.config.cjs", "eslint.config.ts"),
-        *(".eslintrc", ".eslintrc.js", ".eslintrc.cjs", ".eslintrc.json", ".eslintrc.yml"),
-        'package.json:"eslintConfig"',
-    ),
-    _script("biome", "lint --colors=off {path}", "biome.json", "biome.jsonc"),
-    Checker(
-        name="tsc",
-        suffixes=(".ts", ".tsx", ".mts", ".cts"),
-        arguments="--noEmit --pretty false --incremental false -p .",
-        set_up_by=("tsconfig.json",),
-        quick=False,
-        findings=(1, 2),
-        own_folder="node_modules/.bin",
-    ),
-    Checker(
-        name="go vet",
-        program="go",
-        suffixes=(".go",),
-        arguments="vet ./...",
-        set_up_by=("go.mod",),
-        quick=False,
-        findings=(1, 2),
-        environment="GOFLAGS=-mod=mod GOCACHE=$TMPDIR/go",
-    ),
-    Checker(
-        name="cargo check",
-        program="cargo",
-        suffixes=(".rs",),
-        arguments="check --offline --quiet --message-format=short",
-        set_up_by=("Cargo.toml",),
-        quick=False,
-        findings=(101,),
-        environment="CARGO_TARGET_DIR=$TMPDIR/target",
-    ),
-    _python(
-        "ruff",
-        "check --no-cache --isolated --quiet --output-format=concise --select=E9,F63,F7,F82 {path}",
-        quick=True,
-    ),
-    _python("ty", "check --quiet --output-format=concise --ignore=unresolved-import {path}"),
+    _row("basedpyright", _PYTHON, "{path}", "pyproject.toml:[tool.basedpyright"),
+    _row("pyright", _PYTHON, "{path}", "pyrightconfig.json", "pyproject.toml:[tool.pyright"),
+    _row("ty", _PYTHON, f"{_TY} {{path}}", "ty.toml", "pyproject.toml:[tool.ty"),
+    _row("eslint", _SCRIPT, "--no-color {path}", *_ESLINT_SETTINGS),
+    _row("biome", _SCRIPT, "lint --colors=off {path}", "biome.json", "biome.jsonc"),
+    _row("tsc", _TYPES, "--noEmit --pretty false --incremental false -p .", "tsconfig.json", findings=(1, 2)),
+    _row("go vet", (".go",), "vet ./...", "go.mod", findings=(1, 2), environment=_GO),
+    _row("cargo check", (".rs",), _CARGO, "Cargo.toml", findings=(101,), environment=_CARGO_FOLDER),
+    _row("ruff", _PYTHON, f"{_RUFF} --isolated {{path}}", quick=True),
+    _row("ty", _PYTHON, f"{_TY} --ignore=unresolved-import {{path}}"),
     _reads("node --check", ".js", ".mjs", ".cjs", arguments="--check {path}"),
     _reads("gofmt", ".go", arguments="-e -l {path} >/dev/null", findings=(2,)),
     _reads("gcc", *_C, arguments="-fsyntax-only -Wall -w {path}"),
@@ -131,12 +101,7 @@ CHECKERS: tuple[Checker, ...] = (
     _reads("ruby -c", ".rb", arguments="-c {path}"),
     _reads("php -l", ".php", arguments="-l {path}", findings=(255,)),
     _reads("luac -p", ".lua", arguments="-p {path}"),
-    Checker(
-        name="javac",
-        suffixes=(".java",),
-        arguments="-proc:none -Xlint:none -d $TMPDIR/java {path}",
-        quick=False,
-    ),
+    _row("javac", (".java",), "-proc:none -Xlint:none -d $TMPDIR/java {path}"),
     _reads("xmllint", ".xml", ".svg", arguments="--noout --nonet {path}"),
 )
 """All tools. Those that a project has configured come first; of the others, one per name is used."""
@@ -174,7 +139,8 @@ def chosen(
     """Return the tools for these files, depending on the configuration files in the top folder."""
     suffixes = {suffix_of(path) for path in paths}
     fitting = [one for one in table if suffixes.intersection(one.suffixes) and one.quick == quick]
-    own = [one for one in fitting if one.set_up_by and any(_is_there(sign, top) for sign in one.set_up_by)]
+    signs = [(one, sign.partition(":")) for one in fitting for sign in one.set_up_by]
+    own = tuple(dict.fromkeys(one for one, (name, _, text) in signs if name in top and text in top[name]))
     names = {one.wanted for one in own}
     others = [one for one in fitting if not one.set_up_by and one.wanted not in names]
     return (*own, *others)
@@ -192,11 +158,6 @@ def commands(
         return ()
     groups = [(path,) for path in fitting] if checker.name in _ONE_FILE else [fitting]
     return tuple((_command(checker, group, own, outside or ""), group) for group in groups)
-
-
-def _is_there(sign: str, top: Mapping[str, str]) -> bool:
-    name, _, text = sign.partition(":")
-    return name in top and text in top[name]
 
 
 def _command(checker: Checker, paths: Iterable[str], own: str, outside: str) -> str:
