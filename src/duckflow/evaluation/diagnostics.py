@@ -75,19 +75,18 @@ def _reads(name: str, *suffixes: str, arguments: str, findings: tuple[int, ...] 
 
 
 _RUFF = "check --no-cache --quiet --output-format=concise --select=E9,F63,F7,F82"
+_MYPY = "--cache-dir=/dev/null --no-error-summary --no-color-output"
 _TY = "check --quiet --output-format=concise"
 
 CHECKERS: tuple[Checker, ...] = (
     _row("ruff", _PYTHON, f"{_RUFF} --no-fix {{path}}", *_RUFF_SETTINGS, quick=True),
     _row("flake8", _PYTHON, "{path}", ".flake8", "setup.cfg:[flake8]", "tox.ini:[flake8]", quick=True),
-    _row(
-        "mypy", _PYTHON, "--cache-dir=/dev/null --no-error-summary --no-color-output {path}", *_MYPY_SETTINGS
-    ),
+    _row("mypy", _PYTHON, f"{_MYPY} {{path}}", *_MYPY_SETTINGS),
     _row("basedpyright", _PYTHON, "{path}", "pyproject.toml:[tool.basedpyright"),
     _row("pyright", _PYTHON, "{path}", "pyrightconfig.json", "pyproject.toml:[tool.pyright"),
     _row("ty", _PYTHON, f"{_TY} {{path}}", "ty.toml", "pyproject.toml:[tool.ty"),
-    _row("eslint", _SCRIPT, "--no-color {path}", *_ESLINT_SETTINGS),
-    _row("biome", _SCRIPT, "lint --colors=off {path}", "biome.json", "biome.jsonc"),
+    _row("eslint", _SCRIPT, "--no-color {path}", *_ESLINT_SETTINGS, quick=True),
+    _row("biome", _SCRIPT, "lint --colors=off {path}", "biome.json", "biome.jsonc", quick=True),
     _row("tsc", _TYPES, "--noEmit --pretty false --incremental false -p .", "tsconfig.json", findings=(1, 2)),
     _row("go vet", (".go",), "vet ./...", "go.mod", findings=(1, 2), environment=_GO),
     _row("cargo check", (".rs",), _CARGO, "Cargo.toml", findings=(101,), environment=_CARGO_FOLDER),
