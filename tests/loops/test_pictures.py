@@ -134,12 +134,12 @@ def test_what_is_mentioned_is_known_by_content_and_read_beneath_the_folder(
         (folder / "link.png").symlink_to(tmp_path / "outside.png")
     workspace = Workspace(folder)
     try:
-        found = find_pictures(said, workspace)
+        found, told = find_pictures(said, workspace)
     finally:
         workspace.close()
-    assert [one.path for one in found.pictures] == paths
-    assert [one.key for one in found.problems] == problems
-    assert all(text(one.key, **one.values) for one in found.problems)
+    assert [one.path for one in found] == paths
+    assert [one.key for one in told] == problems
+    assert all(text(one.key, **one.values) for one in told)
 
 
 @every_row(

@@ -66,8 +66,9 @@ class ChatLoop:
         read = await self._reader.read(text, request_id)
         if read is None:
             return "stopped"
-        self._turn.begin(read.message, *read.problems)
-        return await self._settle(self._begin(read.message, new=not waits))
+        message, problems = read
+        self._turn.begin(message, *problems)
+        return await self._settle(self._begin(message, new=not waits))
 
     async def answer(self, answer: AnswerApproval) -> RequestOutcome:
         """Take the user's answer to the open approval, and continue the work."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ErrorReported, UserMessage
-from duckflow.domain.frozen import Frozen
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.hooks.hooks import Hooks
 from duckflow.loops.session import Session
@@ -18,13 +17,6 @@ from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.safety.files.workspace import Workspace
 
 _MOST_NAMED = 3
-
-
-class ReadMessage(Frozen):
-    """A message to be recorded, and the pictures in it that can't be shown."""
-
-    message: UserMessage
-    problems: tuple[ErrorReported, ...] = ()
 
 
 @dataclass(eq=False)
@@ -38,23 +30,20 @@ class MessageReader:
     _model: DecisionModel
     _dispatcher: Dispatcher
 
-    async def read(self, text: str, request_id: str) -> ReadMessage | None:
-        """Add what hooks say, a note about the files and the pictures; None if a hook refuses the message."""
+    async def read(self, text: str, request_id: str) -> tuple[UserMessage, tuple[ErrorReported, ...]] | None:
+        """Add what hooks say, a note about the files and the pictures; None if a hook refuses the message.
+
+        The second part lists the pictures that can't be shown.
+        """
         added = await self._hooks.submitted(text)
         if added is None:
             return None
         note = await asyncio.to_thread(read_files_note, self._workspace)
-        seen = await asyncio.to_thread(find_pictures, text, self._workspace)
-        return ReadMessage(
-            message=UserMessage(
-                request_id=request_id,
-                text=text,
-                note="" if note == self._session.state.files_note else note,
-                added=added,
-                pictures=seen.pictures,
-            ),
-            problems=seen.problems,
-        )
+        if note == self._session.state.files_note:
+            note = ""
+        pictures, problems = await asyncio.to_thread(find_pictures, text, self._workspace)
+        message = UserMessage(request_id=request_id, text=text, note=note, added=added, pictures=pictures)
+        return message, problems
 
     async def look_ahead(self, said: UserMessage) -> None:
         """Read mentioned files, and for a small model also those that the message only names."""

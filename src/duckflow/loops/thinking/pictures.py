@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import ErrorReported
-from duckflow.domain.frozen import Frozen, replace
+from duckflow.domain.frozen import replace
 from duckflow.domain.model import ChatMessage, ModelClient, ModelPiece, ModelRequest, Picture
 from duckflow.domain.patterns import lazy_regex
 from duckflow.llm.streams import closing
@@ -30,13 +30,6 @@ _NAMED = lazy_regex(r".+?\.(?:png|jpe?g|gif|webp)(?![a-z0-9_.-])", re.IGNORECASE
 _AFTER = ",.;:!?)]}'\"、。，．！？）」』"
 
 
-class FoundPictures(Frozen):
-    """Mentioned pictures, and notices about those that can't be shown."""
-
-    pictures: tuple[Picture, ...] = ()
-    problems: tuple[ErrorReported, ...] = ()
-
-
 def media_of(data: bytes) -> str | None:
     """Return the media type by the first bytes; None if it is no picture."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
@@ -48,8 +41,8 @@ def media_of(data: bytes) -> str | None:
     return "image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None
 
 
-def find_pictures(text: str, workspace: Workspace) -> FoundPictures:
-    """Find the pictures that a message mentions with an @. Blocking."""
+def find_pictures(text: str, workspace: Workspace) -> tuple[tuple[Picture, ...], tuple[ErrorReported, ...]]:
+    """Return the pictures that a message mentions, and notices about those that can't be shown. Blocking."""
     found: dict[str, Picture] = {}
     problems: list[ErrorReported] = []
     for quoted, word in _MENTION.findall(text):
@@ -61,7 +54,7 @@ def find_pictures(text: str, workspace: Workspace) -> FoundPictures:
                 problems.append(_report("too_many", seen.path, most=MOST))
                 break
             found[seen.path] = seen
-    return FoundPictures(pictures=tuple(found.values()), problems=tuple(problems))
+    return tuple(found.values()), tuple(problems)
 
 
 def _report(what: str, path: str, **values: str | int) -> ErrorReported:
