@@ -1,8 +1,11 @@
 """The program computes the whole from the parts (J3)."""
 
+import json
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duckflow.domain.fitting import fit
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import Evidence, RequirementItem
 from duckflow.evaluation.verdict import compute_verdict
@@ -12,7 +15,9 @@ from fakes.rows import every_row
 
 
 def judged(made, *scores, **fields):
-    return compute_verdict(made, VerdictDraft.model_validate_json(verdict(*scores, **fields)))
+    draft, faults = fit(VerdictDraft, json.loads(verdict(*scores, **fields)))
+    assert not faults
+    return compute_verdict(made, draft)
 
 
 @every_row(

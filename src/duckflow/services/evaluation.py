@@ -1,6 +1,5 @@
 """Side questions about satisfaction: what is required, met or missing, and why something failed (K1)."""
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Literal, cast, get_args
 
@@ -8,6 +7,7 @@ from pydantic import Field, field_validator
 
 from duckflow.domain.decision import TaskProfile
 from duckflow.domain.errors import BadAnswer
+from duckflow.domain.fitting import word_of
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.text import one_line
@@ -51,8 +51,7 @@ class RequirementList(Frozen):
     @field_validator("profile", mode="before")
     @classmethod
     def _known_profile(cls, value: object) -> object:
-        word = "_".join(re.split(r"[\W_]+", value.strip().casefold())) if isinstance(value, str) else None
-        return word if word in get_args(TaskProfile) else None
+        return word_of(value, get_args(TaskProfile))
 
 
 class FoundRequirements(Frozen):
@@ -118,18 +117,6 @@ class ScoreDraft(Frozen):
     requirement: str
     score: Share
     evidence: tuple[str, ...] = ()
-
-    @field_validator("requirement", mode="before")
-    @classmethod
-    def _by_number(cls, value: object) -> object:
-        return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-    @field_validator("evidence", mode="before")
-    @classmethod
-    def _one_or_none(cls, value: object) -> object:
-        if value is None:
-            return ()
-        return (value,) if isinstance(value, str) else value
 
 
 class VerdictDraft(Frozen):
@@ -227,30 +214,14 @@ class FailureAnalysis(Frozen):
     fixes: tuple[str, ...] = ()
 
 
-AnalysisQuestion = Question[FailureAnalysis, FailureAnalysis | None]
-
-
 def analyze_execution_failure(
-    request: str, failures: Sequence[str], evidence: Sequence[Evidence]
-) -> AnalysisQuestion:
-    """Ask why these things failed; the answer is None if no model can tell."""
-    return _analysis("failure", request, listed("What failed, oldest first", failures), evidence)
-
-
-def give_second_opinion(
-    request: str, troubles: Sequence[str], evidence: Sequence[Evidence]
-) -> AnalysisQuestion:
-    """Ask a model that did not do the work for its view; the answer is None if no model can tell."""
-    told = listed("What did not work or is missing, oldest first", troubles)
-    return _analysis("second_opinion", request, told, evidence)
-
-
-def _analysis(
-    kind: Literal["failure", "second_opinion"],
     request: str,
-    told: Sequence[str],
+    failures: Sequence[str],
     evidence: Sequence[Evidence],
-) -> AnalysisQuestion:
+    kind: Literal["failure", "second_opinion"] = "failure",
+) -> Question[FailureAnalysis, FailureAnalysis | None]:
+    """Ask why these things failed, or for a second opinion; the answer is None if no model can tell."""
+    told = listed("What failed or is missing, oldest first", failures)
     return Question(
         kind=kind,
         prompt=lambda traits: question_request(

@@ -1,6 +1,7 @@
 """Advice for the user: causes of failures, a second opinion, and a progress report."""
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from duckflow.domain.errors import BadAnswer, ProviderError
 from duckflow.domain.events import ErrorReported, Reply
@@ -11,7 +12,8 @@ from duckflow.domain.text import one_line
 from duckflow.i18n.catalogue import text
 from duckflow.loops.thinking.advisor import Advisor
 from duckflow.prompts.evidence import evidence_in
-from duckflow.services.evaluation import FailureAnalysis, analyze_execution_failure, give_second_opinion
+from duckflow.services.evaluation import FailureAnalysis, analyze_execution_failure
+from duckflow.services.questions import Question
 
 _LINES, _LINE = 6, 200
 _SHOWN, _SHORT = 8, 160
@@ -22,8 +24,7 @@ _MET = 0.8
 async def find_cause(advisor: Advisor, state: AgentState, said: str = "") -> str:
     """Return why the work fails, for the user and the model."""
     failures = _failures(state)
-    question = analyze_execution_failure(_request(state, said), failures, evidence_in(state))
-    found = await advisor.ask(question) if failures else None
+    found = await advisor.ask(_question(state, said, "failure")) if failures else None
     if found is not None:
         return _shown("advice.cause", found)
     listed = "\n".join(f"  • {line}" for line in failures) or f"  • {text('advice.no_failures')}"
@@ -32,20 +33,22 @@ async def find_cause(advisor: Advisor, state: AgentState, said: str = "") -> str
 
 async def second_opinion(advisor: Advisor, state: AgentState, said: str = "") -> str:
     """Return another model's view."""
-    question = give_second_opinion(_request(state, said), _failures(state), evidence_in(state))
-    found = await advisor.ask(question)
+    found = await advisor.ask(_question(state, said, "second_opinion"))
     if found is not None:
         return _shown("advice.opinion", found)
     return f"{text('advice.no_opinion')}\n{progress_text(state)}"
 
 
+def _question(
+    state: AgentState, said: str, kind: Literal["failure", "second_opinion"]
+) -> Question[FailureAnalysis, FailureAnalysis | None]:
+    request = f"{state.request.objective.request}\n\n{said}".strip() if state.request else said
+    return analyze_execution_failure(request, _failures(state), evidence_in(state), kind)
+
+
 def _shown(key: str, found: FailureAnalysis) -> str:
     fixes = [f"  {number}. {fix}" for number, fix in enumerate(found.fixes, start=1)]
     return "\n".join([text(key, said=found.cause), *fixes])
-
-
-def _request(state: AgentState, said: str) -> str:
-    return f"{state.request.objective.request}\n\n{said}".strip() if state.request else said
 
 
 def _failures(state: AgentState) -> tuple[str, ...]:
