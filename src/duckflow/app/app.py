@@ -34,6 +34,7 @@ from duckflow.loops.pacing import Pacing
 from duckflow.loops.session import Session, Subscriber
 from duckflow.loops.task_loop import TaskLoop
 from duckflow.loops.thinking.memory import SessionMemory
+from duckflow.loops.thinking.messages import MessageReader
 from duckflow.loops.thinking.model import DecisionModel, operations_of
 from duckflow.loops.thinking.rules import read_rules
 from duckflow.loops.thinking.small_models import WorkspaceLook
@@ -42,7 +43,8 @@ from duckflow.loops.undo.differences import Differences
 from duckflow.loops.undo.earlier_sessions import EarlierChanges
 from duckflow.loops.undo.recovery import Recovery, finish_applying
 from duckflow.loops.undo.undo import Undo
-from duckflow.prompts.plans import evidence_of, summary_of
+from duckflow.prompts.evidence import evidence_in
+from duckflow.prompts.questions import summary_of
 from duckflow.safety.files.lock import WorkspaceLock
 from duckflow.services.plans import draft_plan
 from duckflow.services.task_lists import draft_tasks
@@ -87,11 +89,11 @@ class App:
         self.tasks = TaskLoop(session, _dispatcher(base, background), self.advisor)
 
         async def plan(goal: str) -> Plan:
-            known = summary_of(session.state), evidence_of(session.state)
+            known = summary_of(session.state), evidence_in(session.state)
             return await self.advisor.ask(draft_plan(goal, *known), session.show)
 
         async def tasks_of(plan: Plan, step: PlanStep) -> tuple[Task, ...]:
-            known = summary_of(session.state), evidence_of(session.state)
+            known = summary_of(session.state), evidence_in(session.state)
             return await self.advisor.ask(draft_tasks(plan, step, *known, operations_of(background)))
 
         plans = PlanTools(session, plan).tools()
@@ -112,12 +114,11 @@ class App:
         verifying = Verification(session, dispatcher, ProjectTests(workspace) if opening.attended else None)
         collector = CaseEvidenceCollector(session, workspace, Differences(workspace, base.kept), base.checks)
         judging = Judging(session, self.advisor, verifying, collector, settings.evaluation.max_iterations)
-        turn = Turn(session, model, dispatcher, pacing, judging, verifying, steps, hooks)
-        memory = SessionMemory(session, Memories(database), model.traits, enabled=settings.memory.enabled)
+        turn = Turn(session, model, dispatcher, pacing, judging, steps, hooks)
+        memory = SessionMemory(session, Memories(database), model.traits, settings.memory.enabled)
         answers = UserAnswers(session, dispatcher, self.advisor, steps, pacing)
-        self.chat = ChatLoop(
-            session, turn, answers, steps, pacing, dispatcher, model, look, memory, self.tasks, hooks
-        )
+        reader = MessageReader(session, hooks, workspace, look, model, dispatcher)
+        self.chat = ChatLoop(session, turn, answers, reader, dispatcher, memory, self.tasks)
         live = LiveWriter(live_path(state_dir() / LIVE, session.state.session_id))
         session.subscribe(live)
         closing.callback(live.close)
