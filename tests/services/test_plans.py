@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from duckflow.domain.decision import Operation
-from duckflow.domain.errors import BadAnswer, ProviderError
+from duckflow.domain.errors import BadAnswer, ProviderError, ToolError
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.state import AgentState, Items, Request, TranscriptEntry
 from duckflow.prompts.evidence import evidence_in
@@ -154,11 +154,23 @@ def listed(*drafts):
     return json.dumps({"tasks": list(drafts)})
 
 
+def validate(action):
+    """As the catalogue does: unknown operations, missing and unknown arguments."""
+    schema = next((one.schema() for one in OPERATIONS if one.name == action.operation), None)
+    if schema is None:
+        raise ToolError(f"there is no operation {action.operation}")
+    faults = [f"{name} is missing" for name in schema["required"] if name not in action.args]
+    faults += [f"there is no argument {name}" for name in action.args if name not in schema["properties"]]
+    if faults:
+        raise ToolError("; ".join(faults))
+
+
 async def tasks_from(*answers, of=None):
     model = FakeModel(*answers)
     whole = plan(of or step("a"), step("b", "a"))
     made, usage = await put(
-        model, draft_tasks(whole, whole.steps[0], "- Now: game", seen("e1", text="seen"), OPERATIONS)
+        model,
+        draft_tasks(whole, whole.steps[0], "- Now: game", seen("e1", text="seen"), OPERATIONS, validate),
     )
     return made, usage, model
 
@@ -189,9 +201,9 @@ async def test_no_task_plans_or_starts_another_list_B3():
         (listed(*[WRITE] * 21), "a list has 1 to 20 tasks, not 21"),
         (
             listed(WRITE, {"operation": "file_ops.writefile", "args": {}}),
-            "task 2: there is no operation file_ops.writefile, the nearest is file_ops.write_file",
+            "task 2: there is no operation file_ops.writefile",
         ),
-        (listed({"operation": "think", "args": {}}), "there are: file_ops.read_file, file_ops.write_file"),
+        (listed({"operation": " ", "args": {}}), "task 1: there is no operation (none)"),
         (listed({"operation": "task_loop.run", "args": {}}), "task 1: task_loop.run can't be a task"),
         (
             listed({"operation": "plan_tool.propose", "args": {"goal": "x"}}),
@@ -200,7 +212,7 @@ async def test_no_task_plans_or_starts_another_list_B3():
         (listed({"operation": "file_ops.write_file", "args": {"path": "a"}}), "content is missing"),
         (
             listed({"operation": "file_ops.read_file", "args": {"path": "a", "line": 1}}),
-            "task 1, file_ops.read_file: there is no argument line",
+            "task 1: there is no argument line",
         ),
     ],
 )

@@ -94,7 +94,8 @@ class App:
 
         async def tasks_of(plan: Plan, step: PlanStep) -> tuple[Task, ...]:
             known = summary_of(session.state), evidence_in(session.state)
-            return await self.advisor.ask(draft_tasks(plan, step, *known, operations_of(background)))
+            question = draft_tasks(plan, step, *known, operations_of(background), background.validate)
+            return await self.advisor.ask(question)
 
         plans = PlanTools(session, plan).tools()
         lists = TaskTools(session, tasks_of, self.tasks, background).tools()

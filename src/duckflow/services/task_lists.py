@@ -1,12 +1,12 @@
 """Tasks for one step of a plan, written by the model and checked by the program to be callable (B3)."""
 
 import json
-from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Callable, Iterable, Sequence
 
 from pydantic import Field, JsonValue
 
-from duckflow.domain.decision import Operation
+from duckflow.domain.decision import Action, Operation
+from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.text import cut
 from duckflow.domain.work.objective import Evidence
@@ -16,7 +16,7 @@ from duckflow.prompts.templates import fill
 from duckflow.services.questions import Question
 
 MOST_TASKS = 20
-_ARGS, _RESULT = 160, 300
+_ARGS, _RESULT, _NAME = 160, 300, 200
 NEVER_TASKS = ("plan_tool", "task_tool", "task_loop")
 """Operation families that need the chat: a background list must not plan or start another list."""
 
@@ -35,10 +35,15 @@ class TaskListDraft(Frozen):
 
 
 def draft_tasks(
-    plan: Plan, step: PlanStep, summary: str, evidence: Sequence[Evidence], operations: Sequence[Operation]
+    plan: Plan,
+    step: PlanStep,
+    summary: str,
+    evidence: Sequence[Evidence],
+    operations: Sequence[Operation],
+    validate: Callable[[Action], object],
 ) -> Question[TaskListDraft, tuple[Task, ...]]:
-    """Ask for the tasks that carry out a step."""
-    offered = {one.name: one for one in operations if may_be_task(one.name)}
+    """Ask for the tasks that carry out a step. `validate` raises ToolError for a call that can't be made."""
+    offered = [one.line for one in operations if may_be_task(one.name)]
     steps = (f"{place}. {one.name} ({one.status})" for place, one in enumerate(plan.steps, start=1))
     earlier = [task_line(task) for task in step.task_list if task.status in ("completed", "failed")]
     about = [
@@ -53,13 +58,13 @@ def draft_tasks(
         prompt=lambda traits: question_request(
             "TaskListDraft",
             traits,
-            fill("task_list", operations="\n".join(f"- {one.line}" for one in offered.values())),
+            fill("task_list", operations="\n".join(f"- {line}" for line in offered)),
             about,
             evidence=evidence,
             most_answer=PLAN_ANSWER,
         ),
         shape=TaskListDraft,
-        check=lambda draft: _problems(draft, offered),
+        check=lambda draft: _problems(draft, validate),
         read=lambda draft: new_tasks(draft.tasks),
         bound=False,
     )
@@ -84,33 +89,15 @@ def may_be_task(operation: str) -> bool:
     return operation.strip().partition(".")[0] not in NEVER_TASKS
 
 
-def _problems(draft: TaskListDraft, offered: dict[str, Operation]) -> Iterable[str]:
+def _problems(draft: TaskListDraft, validate: Callable[[Action], object]) -> Iterable[str]:
     if not 1 <= len(draft.tasks) <= MOST_TASKS:
         yield f"a list has 1 to {MOST_TASKS} tasks, not {len(draft.tasks)}"
     for place, task in enumerate(draft.tasks, start=1):
-        operation = offered.get(task.operation.strip())
-        if operation is None:
-            yield f"task {place}: {_unknown(task.operation, offered)}"
-        else:
-            yield from (f"task {place}, {operation.name}: {fault}" for fault in _misfits(task, operation))
-
-
-def _unknown(name: str, offered: dict[str, Operation]) -> str:
-    if not may_be_task(name):
-        return f"{name} can't be a task"
-    near = get_close_matches(name, offered, n=1)
-    hint = f"the nearest is {near[0]}" if near else f"there are: {', '.join(offered)}"
-    return f"there is no operation {name[:100]}, {hint}"
-
-
-def _misfits(task: TaskDraft, operation: Operation) -> Iterable[str]:
-    """Yield missing and unknown arguments. The tool itself checks their values."""
-    schema = operation.schema()
-    known: dict[str, object] = schema.get("properties") or {}
-    needed: list[str] = schema.get("required") or []
-    for name in needed:
-        if name not in task.args:
-            yield f"{name} is missing"
-    for name in task.args:
-        if name not in known:
-            yield f"there is no argument {name[:100]}"
+        operation = task.operation.strip() or "(none)"
+        if not may_be_task(operation):
+            yield f"task {place}: {operation} can't be a task"
+            continue
+        try:
+            validate(Action(operation=operation[:_NAME], args=task.args))
+        except ToolError as error:
+            yield f"task {place}: {error}"
