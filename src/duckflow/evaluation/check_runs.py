@@ -46,17 +46,6 @@ _NO_TIME = "there was no time left for it"
 _NO_NAME = "NameError: name "
 
 
-class TimeLeft:
-    """Remaining time for checks, in total and per check."""
-
-    def __init__(self, seconds: float) -> None:
-        self._end = monotonic() + seconds
-
-    def next(self) -> float:
-        """Return the seconds for the next check; 0 if the time is used up."""
-        return max(0.0, min(self._end - monotonic(), _EACH_S))
-
-
 def python_of(find: Callable[[str], str | None]) -> str:
     """Return the command words that start the project's Python, otherwise the user's, otherwise our own."""
     other = find("python3") or find("python") or sys.executable
@@ -69,17 +58,17 @@ def doctests_of(path: str) -> str:
 
 
 class CheckRunner:
-    """Runs checks in one copy while there is time, with the command words that start Python."""
+    """Runs checks in one copy until `end` (as `monotonic` counts), with the words that start Python."""
 
-    def __init__(self, copy: CheckCopy, time: TimeLeft, python: str = "") -> None:
+    def __init__(self, copy: CheckCopy, end: float, python: str = "") -> None:
         self._copy = copy
-        self._time = time
+        self._end = end
         self._python = python
 
     async def run(self, command: str) -> CommandResult | str:
         """Run a command. If there is not enough time, return that as the reason."""
-        seconds = self._time.next()
-        if not seconds:
+        seconds = min(self._end - monotonic(), _EACH_S)
+        if seconds <= 0:
             return _NO_TIME
         ended = await self._copy.run(command, seconds=seconds)
         return f"it took longer than {seconds:.0f} s" if ended.timed_out else ended

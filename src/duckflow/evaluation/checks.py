@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from time import monotonic
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from duckflow.domain.frozen import replace
 from duckflow.domain.text import cut
 from duckflow.domain.work.checks import PARSING, CheckKind, CheckResult
 from duckflow.evaluation.check_copies import CheckCopies
-from duckflow.evaluation.check_runs import CheckRunner, TimeLeft, doctests_of, python_of
+from duckflow.evaluation.check_runs import CheckRunner, doctests_of, python_of
 from duckflow.evaluation.diagnostics import CHECKERS, Checker, chosen, commands, configurations, known
 from duckflow.evaluation.examples import CallExample, OutputExample, call_examples, output_examples
 from duckflow.evaluation.facts import look_at, parsed_here
@@ -104,7 +105,7 @@ class Checks:
             if not await self._copies.sandboxed():
                 return ()
             async with self._copies.copy(near=fitting) as copy:
-                runner = CheckRunner(copy, TimeLeft(self._settings.edit_timeout_s))
+                runner = CheckRunner(copy, monotonic() + self._settings.edit_timeout_s)
                 return await self._diagnose(runner, tools, fitting)
         except ToolError:
             return ()  # a check that can't run must not disturb the edit
@@ -137,8 +138,8 @@ class Checks:
             if not await self._copies.sandboxed():
                 return work.not_run("there is no sandbox here")
             async with self._copies.copy(changed=paths, files=new) as copy:
-                time = TimeLeft(self._settings.verdict_timeout_s)
-                results = await self._run(CheckRunner(copy, time, python), work)
+                end = monotonic() + self._settings.verdict_timeout_s
+                results = await self._run(CheckRunner(copy, end, python), work)
             return await self._compared(request, work, results, before, python) if before else results
         except ToolError as error:
             return work.not_run(cut(str(error), _DETAIL))
@@ -154,10 +155,12 @@ class Checks:
             if not await self._copies.sandboxed():
                 return results
             async with self._copies.copy(files=files) as copy:
-                ended = await copy.run(command, seconds=TimeLeft(self._settings.verdict_timeout_s).next())
+                runner = CheckRunner(copy, monotonic() + self._settings.verdict_timeout_s)
+                ended = await runner.run(command)
         except ToolError:
             return results
-        state = "passed" if ended.exit_code == 0 else "failed"
+        passed = not isinstance(ended, str) and ended.exit_code == 0
+        state = "passed" if passed else "failed"
         return (*results, CheckResult(kind="test", name=cut(command, _DETAIL), state=state, binding=True))
 
     async def aclose(self) -> None:
@@ -189,12 +192,12 @@ class Checks:
         doctests = [path for path in work.doctests if path in before and doctests_of(path) in failed]
         if not tests and not doctests:
             return results
-        time = TimeLeft(self._settings.verdict_timeout_s)
+        end = monotonic() + self._settings.verdict_timeout_s
         async with self._copies.copy(changed=work.sources) as copy:
-            runner = CheckRunner(copy, time, python)
+            runner = CheckRunner(copy, end, python)
             now = [await runner.failing_tests(one) for one in tests]
         async with self._copies.copy(files=before) as copy:
-            runner = CheckRunner(copy, time, python)
+            runner = CheckRunner(copy, end, python)
             then = [await runner.failing_tests(one) for one in tests]
             runs = [await runner.run_calls(path, (), doctests=True) for path in doctests]
         old = {one.name for ran in runs for one in ran if one.state == "failed"}
