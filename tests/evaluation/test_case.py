@@ -1,4 +1,4 @@
-"""All that is judged, put together from what was observed (J2)."""
+"""Input of an evaluation, from what was observed (J2)."""
 
 from duckflow.domain.state import Request
 from duckflow.domain.work.objective import TaskObjective

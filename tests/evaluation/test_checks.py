@@ -26,7 +26,7 @@ from fakes.rows import every_row
 
 
 class Asked(Probe):
-    """Counts how often somebody wanted to know the sandbox: nothing is started before."""
+    """Counts the questions for the sandbox, because nothing is started before one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ def checks_in(request: pytest.FixtureRequest, tmp_path: Path):
 
 
 def states(results: tuple[CheckResult, ...]) -> dict[str, str]:
-    """What came of each check, by its name."""
+    """Return the state of each check by its name."""
     return {one.name: one.state for one in results}
 
 

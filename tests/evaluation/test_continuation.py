@@ -1,4 +1,4 @@
-"""What the next attempt is told, and what it may not repeat (J4)."""
+"""Input for the next attempt, and actions that it may not repeat (J4)."""
 
 from duckflow.domain.decision import Action
 from duckflow.domain.reduce.attempts import begin_attempt, end_attempt, learn, note_list, note_result, renew

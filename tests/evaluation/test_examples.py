@@ -1,4 +1,4 @@
-"""Which sentences of a request are examples that a program can run (J10)."""
+"""Sentences of a request that a program can run as examples (J10)."""
 
 from duckflow.evaluation.examples import call_examples
 from fakes.rows import every_row
@@ -26,7 +26,7 @@ SOURCE = "def add(a, b): ...\ndef greet(name): ...\ndef split(n): ...\n"
         ("add(2, 3) must be 5 when both are given (see calc.py)", ["add(2, 3) == 5"]),
         ("greet('A') returns 'Hi' only, add(1, -2) -> -1!", ["greet('A') == 'Hi'", "add(1, -2) == -1"]),
         ("add(1, 1) == True for fun", ["add(1, 1) == True"]),
-        # What may be several values, a sentence that goes on, or a thousand, is left to whoever judges.
+        # Several values, the rest of a sentence, or a thousand: the evaluator judges these.
         ("split(7) -> 3, 1", []),
         ("add(2, 3) -> 5, 10 files are too many", []),
         ("add(500, 500) -> 1,000", []),

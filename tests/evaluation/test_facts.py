@@ -1,4 +1,4 @@
-"""What the program sees for itself of the files a request changed (J2)."""
+"""Facts that the program finds about the files that a request changed (J2)."""
 
 import os
 import sys

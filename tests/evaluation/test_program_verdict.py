@@ -1,4 +1,4 @@
-"""Where facts settle it, a small model is not asked (J2)."""
+"""A small model is not asked if facts decide (J2)."""
 
 from duckflow.domain.work.checks import CheckResult
 from duckflow.evaluation.facts import Fact, as_evidence, verification_of

@@ -1,4 +1,4 @@
-"""How a project is tested, told by its files, and the user's word about it, kept."""
+"""The test command of a project, and the user's answer about it."""
 
 import pytest
 

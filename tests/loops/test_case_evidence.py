@@ -1,4 +1,4 @@
-"""What an evaluator gets to see of the work (J2)."""
+"""Evidence that an evaluator sees (J2)."""
 
 import subprocess
 from pathlib import Path
@@ -22,7 +22,7 @@ def edit(path: str, find: str, replace: str) -> dict[str, Any]:
 
 
 async def judge_reads(folder: Path, *decisions: str, **others: Any) -> tuple[str, Any]:
-    """What the first question for a verdict says, and the engine afterwards."""
+    """Return the first question for a verdict, and the engine afterwards."""
     script = play(*decisions, **others)
     with ModelServer(script) as server:
         async with engine(folder, server=server, mode="auto") as duck:

@@ -1,4 +1,4 @@
-"""What each choice of a consultation does: to the state, and to the next prompt (I6, H6, J5)."""
+"""Effects of each choice of a consultation on the state and the next prompt (I6, H6, J5)."""
 
 import asyncio
 from pathlib import Path
@@ -52,7 +52,7 @@ STATE = {
     "second_opinion": lambda s: ("never made" in s.reply,),
     "more_detail": lambda s: (WORDS in objective(s).request, requirements(s) == []),
 }
-"""What is so after each choice with which the work goes on, and was not all so before."""
+"""Conditions that hold after each choice that continues the work, and not all before it."""
 
 
 def objective(state):

@@ -1,4 +1,4 @@
-"""What a loop costs, in counts that are the same on every machine."""
+"""Cost of a loop, in counts that are the same on every machine."""
 
 from collections import Counter
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ def looks(count: int) -> list[str]:
 
 @pytest.fixture
 def writes(monkeypatch) -> Counter[bool]:
-    """How many transactions were written: True for those that waited for the disk."""
+    """Transactions that were written: True for those that waited for the disk."""
     counted: Counter[bool] = Counter()
     real = Database.write
 

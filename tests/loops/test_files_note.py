@@ -1,4 +1,4 @@
-"""What a model is told of the folder: the files of a small one, the layout of a large one."""
+"""The note about a folder: the files of a small one, the layout of a large one."""
 
 from pathlib import Path
 

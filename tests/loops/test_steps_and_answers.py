@@ -1,4 +1,4 @@
-"""Where the user comes in: the steps around a question, its reason, and what an answer changes."""
+"""Steps around a question, its reason, and what an answer changes."""
 
 from pathlib import Path
 

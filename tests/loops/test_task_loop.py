@@ -1,4 +1,4 @@
-"""The background: tasks run while the chat goes on, and both loops share one truth."""
+"""The background: tasks run while the chat continues, and both loops share one state."""
 
 import asyncio
 import json

@@ -151,7 +151,7 @@ async def test_A5_where_no_user_is_there_a_doubt_is_reported_and_the_mode_decide
 
 
 async def test_bad_output_runs_nothing_and_ends_in_a_sentence(folder: Path):
-    """A6: the same fault twice ends in an error the user can read, and the session goes on."""
+    """A6: the same fault twice ends in an error the user can read, and the session continues."""
     half = '{"next_step": "continue", "actions": [{"operation": "file_ops.write_file", "args": {"path"'
     async with engine(folder, half, "sorry, what?", "pardon?", decision("Here I am.")) as duck:
         assert await duck.app.chat.say("go") == "provider_error"

@@ -52,7 +52,7 @@ class LimitedModel:
         self._play = play(*answers)
         self._limit, self._words, self._status = limit, words, status
         self.refused: list[str] = []
-        """What the refused calls had asked for."""
+        """Sizes that the refused calls had asked for."""
         self.served: list[str] = []
         """The prompts for decisions that were answered."""
 
@@ -70,7 +70,7 @@ class LimitedModel:
 
 
 def whole_files(prompt: str) -> int:
-    """How many of the files a prompt shows from the first letter to the last."""
+    """Count the files that a prompt shows in full."""
     return sum(text_of(name) in prompt for name in FILES)
 
 

@@ -8,7 +8,7 @@ from fakes.rows import every_row
 
 FAILING = "1 failed, 4 passed in 0.31s"
 
-# What the last of these loops must show.
+# Signs that the last of these loops must show.
 FOUND = [
     ("a file is read again", [loop(read("a")), loop(read("a"))], "repeated"),
     ("again after another read", [loop(read("a")), loop(read("b")), loop(read("a"))], "repeated"),

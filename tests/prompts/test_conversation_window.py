@@ -27,7 +27,7 @@ async def shown(
 
 
 def full(texts: list[str], number: int) -> bool:
-    """Whether evidence is shown, and not only what stands in its place."""
+    """Return whether evidence itself is shown, and not a stub."""
     return any(text.startswith(f"[e{number}]") and f"line {number}" in text for text in texts)
 
 
@@ -311,7 +311,7 @@ SMALL = 45
 
 
 def newest_found(entries: list[tuple[str, int, bool]]) -> int:
-    """How many things were found since the model last spoke."""
+    """Count the results since the last answer of the model."""
     kinds = "".join(kind[0] for kind, _, _ in entries)
     return kinds.rpartition("a")[2].count("f")
 

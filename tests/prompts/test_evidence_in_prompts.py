@@ -1,4 +1,4 @@
-"""What of a session's transcript an evaluator gets to see."""
+"""Parts of a session's transcript that an evaluator sees."""
 
 from duckflow.domain.work.objective import Evidence
 from duckflow.prompts.evidence import evidence_in, show_evidence

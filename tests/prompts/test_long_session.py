@@ -23,7 +23,7 @@ RULES = "Write every comment in verse."
 
 
 class Spoken(NamedTuple):
-    """What is said in a session in one language."""
+    """Texts of a session in one language."""
 
     task: str
     later: str
@@ -49,7 +49,7 @@ JAPANESE = Spoken(
 
 
 def events(spoken: Spoken, call: int) -> list[Event]:
-    """What happens in one loop: a long answer, and a long result; now and then a change or a failure."""
+    """Play one loop: a long answer, and a long result; now and then a change or a failure."""
     why = spoken.why.format(call)
     delta = {"goal": spoken.goal, "decision_log": ["tabs"]} if call == 1 else {}
     body = {"next_step": "continue", "reply": why, "rationale": why, "state_delta": delta}

@@ -72,7 +72,7 @@ async def test_a_procedure_that_does_not_fit_is_left_out():
 
 
 async def test_F3_over_the_window_evidence_goes_then_summaries_then_questions_then_the_plan():
-    """What the user asked is long and stays; all that may go does, in order, as the window gets smaller."""
+    """A long request stays; everything else is dropped, in order, as the window gets smaller."""
     request = "これを直してください。" * 100
     old = answered("見ます"), found(1, "old find " * 400)
     state = looks(asked(request, *old), 2, 2)

@@ -1,4 +1,4 @@
-"""What goes over the wire, over whole sessions: it repeats, it is short, and its beginning never changes."""
+"""Prompts on the wire over whole sessions: they repeat, they are short, and their beginning never changes."""
 
 from pathlib import Path
 

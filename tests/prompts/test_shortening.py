@@ -1,4 +1,4 @@
-"""What an evaluator reads is cut around changed lines, never through them (J2)."""
+"""Texts for an evaluator are cut around changed lines, never through them (J2)."""
 
 from hypothesis import given
 from hypothesis import strategies as st

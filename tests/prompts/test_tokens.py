@@ -35,7 +35,7 @@ def test_no_text_is_too_odd_to_be_counted(text: str):
 
 
 class Counting(FakeModel):
-    """A model with a tokenizer of its own, as simple as can be."""
+    """A model with a simple tokenizer."""
 
     async def count_tokens(self, text: str) -> int:
         return len(text.split())

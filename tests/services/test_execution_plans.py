@@ -1,4 +1,4 @@
-"""How an attempt goes about a request, the first and the next (J4, K1)."""
+"""Plans for the first attempt at a request and the next (J4, K1)."""
 
 import json
 

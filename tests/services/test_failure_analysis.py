@@ -1,4 +1,4 @@
-"""Why something failed (K1)."""
+"""Causes of failures (K1)."""
 
 import json
 

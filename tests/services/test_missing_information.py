@@ -1,4 +1,4 @@
-"""What is lacking after a verdict (J4, K1)."""
+"""Missing parts after a verdict (J4, K1)."""
 
 import json
 

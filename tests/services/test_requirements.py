@@ -1,4 +1,4 @@
-"""What a request wants, in parts (J1, K1)."""
+"""Requirements of a request (J1, K1)."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What an evaluator is asked and how its answer is read (J2, J3, K1)."""
+"""The question for a verdict, and reading its answer (J2, J3, K1)."""
 
 import json
 

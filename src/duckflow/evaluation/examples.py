@@ -170,7 +170,7 @@ def _stated(text: str, names: Collection[str]) -> Iterator[tuple[str, str, bool]
 
 
 def _call_at(text: str, start: int, names: Collection[str]) -> str:
-    """Return the longest call that begins at `start`; empty if there is none that may be run."""
+    """Return the longest permitted call that begins at `start`, or an empty text."""
     near = text[start : start + _LONGEST]
     ends = (end for end in range(len(near), 0, -1) if near[end - 1] == ")")
     return next((near[:end] for end in ends if _is_call(near[:end], names)), "")

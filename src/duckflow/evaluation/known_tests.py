@@ -46,7 +46,7 @@ class KnownRun(NamedTuple):
 
 
 def passed_in(test: str, runs: Iterable[KnownRun]) -> str:
-    """Return the evidence id of a run in which all tests of this file passed; "" if there is none."""
+    """Return the evidence id of a run in which all tests of this file passed, or ""."""
     found = (run.evidence_id for run in runs if _covers(test, run.command) and _all_passed(run.output))
     return next(found, "")
 

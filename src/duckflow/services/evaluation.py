@@ -43,7 +43,7 @@ class RequirementDraft(Frozen):
 
 
 class RequirementList(Frozen):
-    """What a request wants, as a model writes it, and what kind of task it takes it for."""
+    """Requirements and task profile of a request, as a model writes them."""
 
     requirements: tuple[RequirementDraft, ...]
     profile: TaskProfile | None = None
@@ -148,7 +148,7 @@ class MissingItem(Frozen):
 
 
 class MissingInfoAnalysis(Frozen):
-    """What is lacking, what was found to hold, and what else could be tried."""
+    """Missing parts, constraints that were found, and alternatives."""
 
     missing: tuple[MissingItem, ...] = ()
     constraints: tuple[str, ...] = ()

@@ -80,7 +80,7 @@ class Question(Generic[Draft, Answer]):
     """Errors for which `otherwise` is used."""
 
     def fall_back(self, error: ProviderError) -> Answer:
-        """Return the fallback for an error, or raise it if there is none."""
+        """Return the fallback for an error, or raise the error."""
         if self.otherwise is None or not isinstance(error, self.covers):
             raise error
         return self.otherwise()

@@ -71,7 +71,7 @@ def consult(
     if kind == "escalation" and state.request:
         known |= situation_of(state.request.objective)
     known |= values
-    # Where all is used, though the work may have got on, the situation is another one.
+    # A used-up limit is described as such, because the work may have made progress.
     spent = (kind == "over_exertion" and cause in SPENT) or cause == LOST
     return ConsultationRequested(
         kind=kind,

@@ -162,7 +162,7 @@ class Judging:
         # Talk that a command of the user's says is not enough needs no judge.
         asks = asks and not self._is_talk(now)
         evaluation = await self._verdict(case, seen.facts) if asks else compute_verdict(case, None)
-        # What commands and checks found stands before all else that is missing.
+        # Failures of commands and checks come first.
         failed = (
             one_line(one.text, _LINE) for one in seen.results if one.state == "failed" and not one.before
         )
@@ -200,7 +200,7 @@ class Judging:
         return self._state.request or now
 
     async def _find_requirements(self, request: Request, *, tells: bool = False) -> None:
-        """Ask for the requirements. With `tells`, the deciding model is told about them."""
+        """Ask for the requirements. With `tells`, the deciding model sees them too."""
         asked = request.objective.request
         found = await self._advisor.ask(
             extract_task_requirements(asked, summary_of(self._state, with_request=False))
