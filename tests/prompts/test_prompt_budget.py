@@ -6,9 +6,11 @@ from duckflow.dialects.json_text import json_prompt
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.state import AgentState, Items
 from duckflow.i18n.catalogue import set_language, text
-from duckflow.prompts.budget import DROP_ORDER, LayerSizes, PromptFrame, RulesTooLong, check_rules
+from duckflow.loops.thinking.rules import Rules, RulesTooLong
+from duckflow.prompts.budget import DROP_ORDER, LayerSizes, PromptFrame
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.prompts.tokens import TokenCounter, estimate_tokens
+from fakes.model import FakeModel
 from fakes.prompt_states import answered, asked, found, looks
 from fakes.rows import every_row
 
@@ -112,10 +114,10 @@ async def test_L3_rules_are_never_cut_to_make_room():
 
 @every_row(("language", "word"), [("en", "quarter"), ("ja", "4 分の 1")])
 async def test_F3_rules_over_a_quarter_of_the_window_are_told(language, word):
-    counter, traits = TokenCounter(), ModelTraits(name="any", window=8192)
-    await check_rules("1" * 2000, traits, counter)
+    client = FakeModel(traits=ModelTraits(name="any", window=8192))
+    await Rules(text="1" * 2000).fit(client, "whole")
     with pytest.raises(RulesTooLong) as caught:
-        await check_rules("1" * 2100, traits, counter)
+        await Rules(text="1" * 2100).fit(client, "whole")
     assert caught.value.values == {"tokens": 2101, "window": 8192}
     set_language(language)
     assert word in text(caught.value.key, **caught.value.values)

@@ -27,8 +27,8 @@ from duckflow.loops.session import Session
 from duckflow.loops.task_loop import TaskLoop
 from duckflow.loops.thinking.memory import SessionMemory
 from duckflow.loops.thinking.messages import MessageReader
+from duckflow.loops.thinking.rules import RulesTooLong
 from duckflow.loops.turn import Turn
-from duckflow.prompts.budget import RulesTooLong
 from duckflow.safety.uncancelled import shielded
 
 EXIT_CODES: dict[RequestOutcome, int] = {

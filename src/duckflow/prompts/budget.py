@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from duckflow.domain.errors import UserError
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.state import AgentState
@@ -20,9 +19,6 @@ from duckflow.prompts.tokens import TokenCounter
 
 DROP_ORDER: tuple[Droppable, ...] = ("summaries", "open_questions", "plan_brief")
 """Parts to drop, in this order, once no more evidence can be dropped."""
-
-RULES_SHARE = 4
-"""The project's rules may take a quarter of the window."""
 
 _ANSWER_SHARE = 4
 """A quarter of the window stays free before the prompt is trimmed."""
@@ -68,25 +64,6 @@ class PromptFrame(Frozen):
     sandbox: str = ""
     """Description of how commands run (`layers.sandbox_text`)."""
     sizes: LayerSizes = LayerSizes()
-
-
-class RulesTooLong(UserError):
-    """The project's rules are too long. Only the user may decide to cut or omit them."""
-
-
-async def check_rules(rules: str, traits: ModelTraits, counter: TokenCounter) -> None:
-    """Raise RulesTooLong if the rules take more than their share of the model's window."""
-    tokens = await counter.count(rules)
-    if tokens > traits.window // RULES_SHARE:
-        raise RulesTooLong("prompt.rules_too_long", tokens=tokens, window=traits.window)
-
-
-async def cut_rules(rules: str, traits: ModelTraits, counter: TokenCounter) -> str:
-    """Cut the rules at the end until they fit into their share of the window."""
-    room = traits.window // RULES_SHARE
-    while (tokens := await counter.count(rules)) > room:
-        rules = rules[: int(len(rules) * room / tokens * 0.95)]
-    return rules
 
 
 class Layers(Frozen):

@@ -17,10 +17,10 @@ from duckflow.domain.state import AgentState, Request, RulesUse
 from duckflow.llm.tiers import Tiers
 from duckflow.loops.session import Session
 from duckflow.loops.thinking.advisor import Advisor
-from duckflow.loops.thinking.rules import Rules
+from duckflow.loops.thinking.rules import Rules, RulesTooLong
 from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.pacemaker.effort import effort_for_decision
-from duckflow.prompts.budget import PromptFrame, RulesTooLong
+from duckflow.prompts.budget import PromptFrame
 from duckflow.prompts.layers import SandboxKind, sandbox_text
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.safety.sandbox.shell import Shell

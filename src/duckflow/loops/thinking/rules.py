@@ -2,17 +2,23 @@
 
 from collections.abc import Sequence
 
-from duckflow.domain.errors import ToolError
+from duckflow.domain.errors import ToolError, UserError
 from duckflow.domain.events import ErrorReported
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import ModelClient
 from duckflow.domain.state import RulesUse
-from duckflow.prompts.budget import RulesTooLong, check_rules, cut_rules
 from duckflow.prompts.tokens import TokenCounter
 from duckflow.safety.files.workspace import Workspace
 
 _MOST = 10_000_000
 """Most bytes to read of a file."""
+
+_WINDOW_SHARE = 4
+"""The rules may take a quarter of the window."""
+
+
+class RulesTooLong(UserError):
+    """The project's rules are too long. Only the user may decide to cut or omit them."""
 
 
 class Rules(Frozen):
@@ -27,18 +33,20 @@ class Rules(Frozen):
 
     async def fit(self, client: ModelClient, use: RulesUse) -> str:
         """Return the rules for a model. Raise RulesTooLong until the user has decided what to do."""
-        counter = TokenCounter(client)
-        match use:
-            case "none":
-                return ""
-            case "cut":
-                return await cut_rules(self.short, client.traits, counter)
-            case "whole":
-                if self.too_long:
-                    files = ", ".join(self.too_long)
-                    raise RulesTooLong("rules.file_too_long", files=files, limit=self.limit)
-                await check_rules(self.text, client.traits, counter)
-                return self.text
+        if use == "none":
+            return ""
+        counter, window = TokenCounter(client), client.traits.window
+        if use == "cut":
+            rules = self.short
+            while (tokens := await counter.count(rules)) > window // _WINDOW_SHARE:
+                rules = rules[: int(len(rules) * window / _WINDOW_SHARE / tokens * 0.95)]
+            return rules
+        if self.too_long:
+            raise RulesTooLong("rules.file_too_long", files=", ".join(self.too_long), limit=self.limit)
+        tokens = await counter.count(self.text)
+        if tokens > window // _WINDOW_SHARE:
+            raise RulesTooLong("prompt.rules_too_long", tokens=tokens, window=window)
+        return self.text
 
 
 def read_rules(workspace: Workspace, names: Sequence[str], max_bytes: int) -> Rules:
