@@ -35,7 +35,7 @@ from duckflow.loops.session import Session, Subscriber
 from duckflow.loops.task_loop import TaskLoop
 from duckflow.loops.thinking.memory import SessionMemory
 from duckflow.loops.thinking.messages import MessageReader
-from duckflow.loops.thinking.model import DecisionModel, operations_of
+from duckflow.loops.thinking.model import DecisionModel, Dialects, operations_of
 from duckflow.loops.thinking.rules import read_rules
 from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.loops.turn import Turn
@@ -106,9 +106,8 @@ class App:
         others = (*plans, *lists, *remembering, *reading, *page_tools(settings, clean))
         catalogue = Catalogue((*background.fixed, *others), self.mcp)
         limits = DraftLimits(most=settings.llm.candidates)
-        self.model = model = DecisionModel(
-            session, self.tiers, catalogue, look, rules, self.advisor, limits, base.shell
-        )
+        dialects = Dialects(catalogue, look, rules, limits, base.shell)
+        self.model = model = DecisionModel(session, self.tiers, self.advisor, dialects)
         self.dispatcher = dispatcher = _dispatcher(base, catalogue)
         steps, hooks, database = base.steps, base.hooks, base.log.database
         pacing = Pacing(session, settings.duck_pacemaker, model.traits, Outcomes(database).loops_used)

@@ -35,34 +35,81 @@ LOW_COMPLEXITY = 0.3
 """Work of this complexity or more is not simple."""
 
 
+class Dialects:
+    """Opens the dialect of each model, which asks it and reads its answers."""
+
+    def __init__(
+        self, catalogue: Catalogue, look: WorkspaceLook, rules: Rules, limits: DraftLimits, shell: Shell
+    ) -> None:
+        self._catalogue = catalogue
+        self._look = look
+        self._rules = rules
+        self._limits = limits
+        self._shell = shell
+        self._opened: dict[tuple[ModelTraits, RulesUse, int], Dialect] = {}
+        self._without_tools: set[str] = set()
+        """Models whose servers have refused native tools."""
+
+    async def open(self, client: ModelClient, use: RulesUse) -> Dialect:
+        """Return the dialect of a model, which remembers the conversation that it has shown."""
+        await self._catalogue.ready()
+        known = client.traits, use, self._catalogue.revision
+        if known not in self._opened:
+            self._opened[known] = await self._make(client, use)
+        return self._opened[known]
+
+    async def preview(self, client: ModelClient, state: AgentState, *, current: bool) -> RenderedPrompt:
+        """Return the prompt for a state; for the `current` one, with what was left out so far."""
+        use = "cut" if state.rules_use == "whole" and self._rules.too_long else state.rules_use
+        await self._catalogue.ready()
+        known = self._opened.get((client.traits, use, self._catalogue.revision)) if current else None
+        return await (known or await self._make(client, use)).preview(state)
+
+    async def warm(self, client: ModelClient, use: RulesUse) -> None:
+        """Let a slow model read the fixed part of its prompts."""
+        if client.traits.small:
+            await read_ahead(client, await self._rules.fit(client, use))
+
+    def avoid_tools(self, name: str) -> None:
+        """Ask this model without native tools from now on."""
+        self._without_tools.add(name)
+        self._opened.clear()
+
+    def clear(self) -> None:
+        """Open all dialects again when they are needed."""
+        self._opened.clear()
+
+    async def _make(self, client: ModelClient, use: RulesUse) -> Dialect:
+        rules = await self._rules.fit(client, use)
+        if client.traits.small:
+            return Compact(client, self._look, rules, self._unknown_operations, self._limits)
+        settings, kind = self._shell.settings, kind_of(await self._shell.sandbox())
+        sandbox = sandbox_text(kind, network=settings.network, output=settings.max_output_bytes)
+        frame = PromptFrame(rules=rules, sandbox=sandbox)
+        native = client.traits.native_tools and client.traits.name not in self._without_tools
+        dialect = Native if native else JsonText
+        return dialect(client, operations_of(self._catalogue), frame, self._misfits)
+
+    def _misfits(self, decision: Decision) -> Iterator[str]:
+        """Yield unknown operations and misfitting arguments. They make the whole answer unusable (A6)."""
+        return _refusals(decision, self._catalogue.validate)
+
+    def _unknown_operations(self, decision: Decision) -> Iterator[str]:
+        """Yield unknown operations only, because a small model completes its arguments later."""
+        return _refusals(decision, lambda action: self._catalogue.get(action.operation))
+
+
 class DecisionModel:
     """Makes decisions with the creative tier, and leaves simple work to the fast one."""
 
     tier: TierName = "creative"
     """The tier of the current or last decision."""
 
-    def __init__(
-        self,
-        session: Session,
-        tiers: Tiers,
-        catalogue: Catalogue,
-        look: WorkspaceLook,
-        rules: Rules,
-        advisor: Advisor,
-        limits: DraftLimits,
-        shell: Shell,
-    ) -> None:
+    def __init__(self, session: Session, tiers: Tiers, advisor: Advisor, dialects: Dialects) -> None:
         self._session = session
         self._tiers = tiers
-        self._catalogue = catalogue
-        self._look = look
-        self._rules = rules
         self._advisor = advisor
-        self._limits = limits
-        self._shell = shell
-        self._dialects: dict[tuple[ModelTraits, RulesUse, int], Dialect] = {}
-        self._without_tools: set[str] = set()
-        """Models whose servers have refused native tools."""
+        self._dialects = dialects
 
     async def traits(self) -> ModelTraits:
         """Open the model, and return its traits."""
@@ -77,9 +124,7 @@ class DecisionModel:
     async def warm(self) -> None:
         """Open the model before it is needed, and let a slow one read the fixed part of its prompts."""
         try:
-            client = await self._client()
-            if client.traits.small:
-                await read_ahead(client, await self._rules.fit(client, self._session.state.rules_use))
+            await self._dialects.warm(await self._client(), self._session.state.rules_use)
         except (ProviderError, RulesTooLong):
             return  # the first message meets the same error, and tells it
 
@@ -99,43 +144,28 @@ class DecisionModel:
 
     async def preview(self, state: AgentState) -> RenderedPrompt:
         """Return the prompt for this state without sending it."""
-        use = "cut" if state.rules_use == "whole" and self._rules.too_long else state.rules_use
-        client = await self._client()
-        await self._catalogue.ready()
-        known = self._dialects.get((client.traits, use, self._catalogue.revision))
-        if known and state is self._session.state:
-            return await known.preview(state)  # what it left out so far is left out here, too
-        dialect = await self._dialect_for(client, await self._rules.fit(client, use))
-        return await dialect.preview(state)
+        current = state is self._session.state
+        return await self._dialects.preview(await self._client(), state, current=current)
 
     async def _decide(self, state: AgentState) -> DecisionResult:
         """Ask again: with a shorter prompt if it was too long, as JSON text if the server refuses tools."""
         effort = effort_for_decision(state)
         for _ in range(SHORTER_PROMPTS):
-            dialect = await self._open_dialect(state.rules_use)
+            dialect = await self._dialects.open(await self._client(), state.rules_use)
             try:
                 return await dialect.decide(state, self._session.show, effort)
             except ToolsUnsupported:
-                self._without_tools.add((await self.traits()).name)
-                self._dialects.clear()
+                self._dialects.avoid_tools((await self.traits()).name)
             except PromptTooLong as error:
                 await self._advisor.report_failed(self.tier, "Decision", error)
                 learned = await self.traits()
                 values: dict[str, JsonValue] = {"model": learned.name, "window": f"{learned.window:,}"}
                 self._session.record(ErrorReported(key="llm.window_learned", values=values, notice=True))
-        return await (await self._open_dialect(state.rules_use)).decide(state, self._session.show, effort)
+        dialect = await self._dialects.open(await self._client(), state.rules_use)
+        return await dialect.decide(state, self._session.show, effort)
 
     async def _client(self) -> ModelClient:
         return await self._tiers.client(self.tier)
-
-    async def _open_dialect(self, use: RulesUse) -> Dialect:
-        await self._catalogue.ready()
-        client = await self._client()
-        known = client.traits, use, self._catalogue.revision
-        if known not in self._dialects:
-            rules = await self._rules.fit(client, use)
-            self._dialects[known] = await self._dialect_for(client, rules)
-        return self._dialects[known]
 
     async def _tier_for(self, state: AgentState) -> TierName:
         """Return the fast tier for simple work, if it is another model of the same size class."""
@@ -144,24 +174,6 @@ class DecisionModel:
             return "creative"
         creative, fast = await self._tiers.client("creative"), await self._tiers.client("fast")
         return "fast" if creative.traits.small == fast.traits.small else "creative"
-
-    async def _dialect_for(self, client: ModelClient, rules: str) -> Dialect:
-        if client.traits.small:
-            return Compact(client, self._look, rules, self._unknown_operations, self._limits)
-        settings, kind = self._shell.settings, kind_of(await self._shell.sandbox())
-        sandbox = sandbox_text(kind, network=settings.network, output=settings.max_output_bytes)
-        frame = PromptFrame(rules=rules, sandbox=sandbox)
-        native = client.traits.native_tools and client.traits.name not in self._without_tools
-        dialect = Native if native else JsonText
-        return dialect(client, operations_of(self._catalogue), frame, self._misfits)
-
-    def _misfits(self, decision: Decision) -> Iterator[str]:
-        """Yield unknown operations and misfitting arguments. They make the whole answer unusable (A6)."""
-        return _refusals(decision, self._catalogue.validate)
-
-    def _unknown_operations(self, decision: Decision) -> Iterator[str]:
-        """Yield unknown operations only, because a small model completes its arguments later."""
-        return _refusals(decision, lambda action: self._catalogue.get(action.operation))
 
 
 def _refusals(decision: Decision, validate: Callable[[Action], object]) -> Iterator[str]:
