@@ -28,8 +28,10 @@ class TaskLoop:
 
     def start(self, tasks: tuple[Task, ...], step_id: str | None) -> str:
         """Start a list in the background, and return its id."""
-        fresh = tuple(_reset(task) for task in tasks)
-        task_list = TaskList(list_id=new_id("list"), step_id=step_id, tasks=fresh)
+        fresh = (
+            one if one.status == "completed" else replace(one, status="pending", result=None) for one in tasks
+        )
+        task_list = TaskList(list_id=new_id("list"), step_id=step_id, tasks=tuple(fresh))
         self._session.record(TaskListStarted(task_list=task_list))
         self._work = asyncio.create_task(self._run())
         return task_list.list_id
@@ -83,7 +85,9 @@ class TaskLoop:
             while (task := self._next()) is not None:
                 ended = await self._dispatcher.run_task(task)
                 self._finish(task, ended.text, completed=ended.outcome == "ok")
-            await self._end()
+            if self._state.task_list is not None:
+                asked = self._state.request.text if self._state.request else ""
+                self._session.record(await self._advisor.ask(write_report(self._state.task_list, asked)))
         except asyncio.CancelledError as stopped:
             if stopped.args == (CANCELLED,):
                 self._give_up()
@@ -109,12 +113,6 @@ class TaskLoop:
             )
         )
 
-    async def _end(self) -> None:
-        if self._state.task_list is not None:
-            asked = self._state.request.text if self._state.request else ""
-            report = await self._advisor.ask(write_report(self._state.task_list, asked))
-            self._session.record(report)
-
     def _give_up(self) -> None:
         """Record that the list was cancelled (C4). Synchronous, so that nothing can come in between."""
         if (approval := self._state.approval) is not None and self._asks():
@@ -124,7 +122,3 @@ class TaskLoop:
             self._finish(task, CANCELLED, completed=False)
         if self._state.task_list is not None:
             self._session.record(plain_report(self._state.task_list, cancelled=True))
-
-
-def _reset(task: Task) -> Task:
-    return task if task.status == "completed" else replace(task, status="pending", result=None)

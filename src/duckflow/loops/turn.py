@@ -92,6 +92,7 @@ class Turn:
         return True
 
     async def _loop(self) -> RequestOutcome | None:
+        """Run one loop; None if another one is to follow."""
         asked = await self._check()
         if asked is not None:
             return asked

@@ -7,7 +7,7 @@ from typing import Literal
 from duckflow.domain.decision import PromptPattern
 from duckflow.domain.modes import Mode
 from duckflow.domain.pacing.vitals import Vitals
-from duckflow.domain.state import AgentState, Items, Request
+from duckflow.domain.state import AgentState, Items
 from duckflow.domain.text import one_line
 from duckflow.domain.transitions import Status, Step
 from duckflow.domain.work.objective import RequirementItem
@@ -93,27 +93,20 @@ def summaries_text(lines: Sequence[str]) -> str:
 
 def main_text(state: AgentState, dropped: Collection[Droppable] = ()) -> str:
     """Describe the current work: step, status, requirements, plan and background tasks."""
-    plan = state.active_plan
+    plan, objective = state.active_plan, state.request.objective if state.request else None
+    requirements = ""
+    if objective and "requirements" not in dropped:
+        requirements = requirements_text(objective.requirements, judged=objective.evaluation is not None)
     return fill(
         "main",
         step=state.step,
         status=_STATUS.get(state.status, ""),
         vitals=_vitals(state.vitals),
         task=f"Task: {one_line(state.request.text, _TASK)}\n" if state.request else "",
-        requirements=_requirements(state.request) if "requirements" not in dropped else "",
+        requirements=requirements,
         items=items_text(state.items, dropped),
         plan=f"Plan: {progress(plan)}\n" if plan else "",
         background="".join(_background(state)),
-    )
-
-
-def _requirements(request: Request | None) -> str:
-    """Return the criteria that the request is judged by, once they are known (J8)."""
-    objective = request.objective if request else None
-    return (
-        requirements_text(objective.requirements, judged=objective.evaluation is not None)
-        if objective
-        else ""
     )
 
 
