@@ -71,7 +71,7 @@ def resuming() -> list[dict[str, object]]:
             took = []
             for _ in range(5):
                 begin = time.perf_counter()
-                Session.load(log, "s")
+                Session(log, "s")
                 took.append((time.perf_counter() - begin) * 1000)
             log.close()
         rows.append({"events": count, "load_ms": spread(took)})

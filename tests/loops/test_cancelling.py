@@ -104,7 +104,7 @@ async def turn_cancelled_at(folder: Path, at: int) -> int:
         assert duck.state.running is None
         if cancelled and duck.state.request is not None:
             assert duck.of(RequestFinished)[-1].outcome == "interrupted"
-        assert Session.load(duck.app.log, duck.state.session_id).state == duck.state
+        assert Session(duck.app.log, duck.state.session_id).state == duck.state
         assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
         assert await duck.app.chat.say("and now?") is not None
         await duck.app.undoing.undo(10)

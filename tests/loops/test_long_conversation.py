@@ -84,7 +84,7 @@ async def test_forty_decisions_walk_through_all_steps_with_error_refusal_and_a_n
                 "done",
             ]
             assert len(duck.state.summaries) == 3
-            told = Session.load(duck.app.log, duck.state.session_id)
+            told = Session(duck.app.log, duck.state.session_id)
             assert told.state == duck.state
     asked = [asked_for(request.body) for request in server.requests]
     assert (asked.count("Decision"), asked.count("SatisfactionEvaluation")) == (len(answers), 3)

@@ -50,7 +50,7 @@ def told(duck: Watched) -> str:
 
 def loaded(session_id: str):
     with closing(open_log()) as log:
-        return Session.load(log, session_id).state
+        return Session(log, session_id).state
 
 
 @every_row(

@@ -55,7 +55,7 @@ async def test_a_session_taken_up_again_is_the_session_that_was_left(tmp_path: P
     ) as duck:
         await duck.app.chat.say("write it")
         left = duck.state
-        again = Session.load(duck.app.log, left.session_id)
+        again = Session(duck.app.log, left.session_id)
         assert again.state == left
 
 

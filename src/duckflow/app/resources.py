@@ -13,7 +13,6 @@ from duckflow.app.places import COPIES, open_kept_files, open_log
 from duckflow.config.places import cache_dir, config_dir, state_dir
 from duckflow.domain.errors import UsageError
 from duckflow.domain.files.programs import find_program, program_environment
-from duckflow.domain.state import new_state
 from duckflow.evaluation.check_copies import OWN_PROGRAMS, CheckCopies
 from duckflow.evaluation.checks import Checks
 from duckflow.loops.acting.command_effects import CommandEffects
@@ -69,10 +68,8 @@ class SessionResources:
 
 
 def _open_session(opening: Opening, log: SqliteEventLog, workspace: Workspace, redactor: Redactor) -> Session:
-    durable, session_id = opening.durable, opening.session_id
-    if session_id is None:
-        return Session(log, new_state(secrets.token_hex(4)), redactor, durable.pause)
-    session = Session.load(log, session_id, redactor, durable.pause)
+    durable, session_id = opening.durable, opening.session_id or secrets.token_hex(4)
+    session = Session(log, session_id, redactor, durable.pause)
     folder = session.state.workspace
     # A run of the fleet may have its folder at another path on each machine.
     if durable.log is None and folder and os.path.realpath(folder) != str(workspace.root):

@@ -44,13 +44,14 @@ async def go_straight_on() -> None:
 class Session:
     """Holds the state. All loops read `state` and change it only through `record`.
 
-    Recording blocks for one durable write and can't be cancelled. Secrets are replaced by markers first.
+    It begins with the events in the log. Recording replaces secrets by markers, blocks for one durable write and
+    can't be cancelled.
     """
 
     def __init__(
         self,
         log: EventLog,
-        state: AgentState,
+        session_id: str,
         redactor: Redactor | None = None,
         pause: Pause = go_straight_on,
     ) -> None:
@@ -62,20 +63,8 @@ class Session:
         self._subscribers: list[Subscriber] = []
         self._changed = asyncio.Event()
         self._recent: list[Event] = []
-        self.state = state
-
-    @classmethod
-    def load(
-        cls,
-        log: EventLog,
-        session_id: str,
-        redactor: Redactor | None = None,
-        pause: Pause = go_straight_on,
-    ) -> "Session":
-        """Rebuild a session from its events."""
-        session = cls(log, new_state(session_id), redactor, pause)
-        session._take(log.load(session_id))
-        return session
+        self.state = new_state(session_id)
+        self._take(log.load(session_id))
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """Send every event and live update from now on to a user interface."""

@@ -60,7 +60,7 @@ class RemoteSession(SessionClient):
         self._sending: set[asyncio.Task[None]] = set()
         self._version = -1
         self._live = LiveView()
-        self._state = Session.load(log, found.id).state
+        self._state = Session(log, found.id).state
         self._busy = False
         for one in self.earlier():
             self._busy = works_after(one.event, self._busy)
@@ -120,7 +120,7 @@ class RemoteSession(SessionClient):
             return
         for one in self._log.load_after(self._found.id, self._state.seq):
             if isinstance(one.event, Rewound):
-                self._state = Session.load(self._log, self._found.id).state
+                self._state = Session(self._log, self._found.id).state
             elif one.seq > self._state.seq:
                 self._state = apply(self._state, one)
             yield one

@@ -20,7 +20,7 @@ async def rewind_session(found: SessionSummary, before: int, *, files: bool, con
     """Return to the point before a message; the result is the text for the user."""
     folder = Path(found.workspace)
     with closing(open_log()) as log:
-        model = Session.load(log, found.id).state.model
+        model = Session(log, found.id).state.model
     choice = ModelChoice(name=model, reason_key="llm.chosen_by_setting")
     app = App(Opening(load(folder), folder, found.id, keeps_mode=True), choice, os.environ)
     try:
