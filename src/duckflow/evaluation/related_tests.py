@@ -16,6 +16,7 @@ _NAMED = r"(?<![\w/.-]){path}((?:::[\w\[\].-]*\w\]?)*)(?![\w/-])"
 
 _FOLDERS = ("tests", "test", "__tests__", "spec")
 _SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".mts")
+_VITEST, _JEST = "node_modules/.bin/vitest run", "node_modules/.bin/jest --ci"
 _LEFT_OUT = lazy_regex(r"--(?:deselect|ignore(?:-glob)?)[= ](\S+)")
 """Tests that a command in the request excludes."""
 
@@ -45,8 +46,7 @@ class RelatedTest(Frozen):
 
 def is_test(path: str) -> bool:
     """Return whether a file holds tests, judging by its name."""
-    name = PurePosixPath(path).name
-    stem, suffix = PurePosixPath(name).stem, PurePosixPath(name).suffix
+    stem, suffix = PurePosixPath(path).stem, PurePosixPath(path).suffix
     if suffix == ".py":
         return stem.startswith("test_") or stem.endswith("_test")
     if suffix == ".go":
@@ -139,9 +139,6 @@ def _python(path: str, source: str, python: str) -> str:
 def _script(path: str, source: str) -> str:
     if "node:test" in source and not path.endswith((".ts", ".tsx", ".mts")):
         return f"node --test {quote(path)}"
-    for name in ("vitest", "jest"):
-        if name in source:
-            run = "run" if name == "vitest" else "--ci"
-            return f"node_modules/.bin/{name} {run} {quote(path)}"
-    vitest, jest = "node_modules/.bin/vitest", "node_modules/.bin/jest"
-    return f"if [ -x {vitest} ]; then {vitest} run {quote(path)}; else {jest} --ci {quote(path)}; fi"
+    if "vitest" in source or "jest" in source:
+        return f"{_VITEST if 'vitest' in source else _JEST} {quote(path)}"
+    return f"if [ -x {_VITEST.split(maxsplit=1)[0]} ]; then {_VITEST} {quote(path)}; else {_JEST} {quote(path)}; fi"

@@ -10,6 +10,8 @@ from duckflow.domain.errors import UsageError
 from duckflow.domain.patterns import lazy_regex
 
 OWN_FOLDER = "prompts"
+_TEXTS = Path(__file__).with_name("texts")
+_FOLDERS = (_TEXTS, _TEXTS / "questions")
 _SLOT = lazy_regex(r"\{(\w+)\}")
 _OUTPUT = lazy_regex(r"^Output: \w+", re.MULTILINE)
 
@@ -21,24 +23,20 @@ def template(name: str) -> str:
 
 @cache
 def _read(name: str, own: Path) -> str:
-    places = (folder.joinpath(f"{name}.txt") for folder in _folders())
+    places = (folder.joinpath(f"{name}.txt") for folder in _FOLDERS)
     ours = next(place for place in places if place.is_file()).read_text("utf-8")
     theirs = read_text(own / f"{name}.txt")
     if theirs is None:
         return ours
-    missing = {*_SLOT.findall(ours), *_OUTPUT.findall(ours)} - {
-        *_SLOT.findall(theirs),
-        *_OUTPUT.findall(theirs),
-    }
-    if missing:
+    if missing := _required(ours) - _required(theirs):
         listed = ", ".join(sorted(missing))
         raise UsageError("prompt.own_lacks", path=own / f"{name}.txt", missing=listed)
     return theirs
 
 
-def _folders() -> tuple[Path, Path]:
-    texts = Path(__file__).with_name("texts")
-    return texts, texts / "questions"
+def _required(text: str) -> set[str]:
+    """Return the slots and the output line, which the user's template needs too."""
+    return {*_SLOT.findall(text), *_OUTPUT.findall(text)}
 
 
 def check_own_templates() -> None:
@@ -46,7 +44,7 @@ def check_own_templates() -> None:
     own = config_dir() / OWN_FOLDER
     if not own.is_dir():
         return
-    known = {Path(one.name).stem for folder in _folders() for one in folder.iterdir() if one.is_file()}
+    known = {Path(one.name).stem for folder in _FOLDERS for one in folder.iterdir() if one.is_file()}
     for file in sorted(own.glob("*")):
         if file.suffix != ".txt" or file.stem not in known:
             raise UsageError("prompt.own_unknown", path=file, known=", ".join(sorted(known)))

@@ -73,11 +73,8 @@ def work_so_far(state: AgentState, error: ProviderError) -> tuple[ErrorReported,
 
 def _work_done(request: Request) -> Iterator[str]:
     changed = [path for path in request.changed if not is_cache(path)]
-    for key, paths in (
-        ("settled.changed", [path for path in changed if path not in request.removed]),
-        ("settled.removed", [path for path in changed if path in request.removed]),
-    ):
-        if paths:
+    for key, removed in (("settled.changed", False), ("settled.removed", True)):
+        if paths := [path for path in changed if (path in request.removed) == removed]:
             yield text(key, files=_listed(paths))
     if not changed:
         yield text("settled.nothing_changed")
