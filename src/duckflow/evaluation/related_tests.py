@@ -141,4 +141,5 @@ def _script(path: str, source: str) -> str:
         return f"node --test {quote(path)}"
     if "vitest" in source or "jest" in source:
         return f"{_VITEST if 'vitest' in source else _JEST} {quote(path)}"
-    return f"if [ -x {_VITEST.split(maxsplit=1)[0]} ]; then {_VITEST} {quote(path)}; else {_JEST} {quote(path)}; fi"
+    program = _VITEST.partition(" ")[0]
+    return f"if [ -x {program} ]; then {_VITEST} {quote(path)}; else {_JEST} {quote(path)}; fi"

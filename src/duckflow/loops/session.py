@@ -44,8 +44,8 @@ async def go_straight_on() -> None:
 class Session:
     """Holds the state. All loops read `state` and change it only through `record`.
 
-    It begins with the events in the log. Recording replaces secrets by markers, blocks for one durable write and
-    can't be cancelled.
+    It begins with the events in the log. Recording replaces secrets by markers, and blocks for one durable
+    write, which can't be cancelled.
     """
 
     def __init__(
