@@ -1,7 +1,6 @@
 """Facts that the program finds about the files that a request changed (J2)."""
 
 import os
-import sys
 
 import pytest
 
@@ -52,10 +51,6 @@ def checked(workspace, path, content=None, **options):
         ("a.toml", "[a]\nb = 1\n", "parses", "parses as TOML"),
         ("a.toml", "[a\n", "broken", "does not parse as TOML"),
         ("A.JSON", "{", "broken", "JSON"),
-        ("a.yaml", "a: [1, 2]\n---\nb: !Ref c\n", "parses", "parses as YAML"),
-        ("a.yml", "a: [1, 2\nb: 3\n", "broken", "does not parse as YAML: "),
-        ("a.yaml", "a: {{ .Values.a }}\n", "readable", "not checked as YAML"),
-        ("a.yaml", "[" * 40_000, "readable", "not checked as YAML"),
         ("notes.md", "# Hello\n\nWorld", "readable", "there, 3 lines"),
         ("Makefile", "all:\n", "readable", "there, 1 lines"),
         ("日本.txt", "こんにちは\n", "readable", "there, 1 lines"),
@@ -185,9 +180,3 @@ def test_comments_go_and_strings_stay(text, plain):
 @every_row("text", ["/*" * 200_000, '"\\' * 200_000, '"\\"' * 200_000, "," * 200_000, ",\n " * 90_000])
 def test_no_text_makes_the_search_for_comments_slow(text):
     assert len(without_comments(text)) <= len(text)
-
-
-def test_without_a_yaml_parser_a_file_is_said_to_be_not_checked(workspace, monkeypatch):
-    monkeypatch.setitem(sys.modules, "yaml", None)
-    fact = checked(workspace, "a.yaml", "a: [1\n")
-    assert (fact.state, fact.detail) == ("readable", "there, 1 lines, not checked as YAML")

@@ -10,9 +10,8 @@ import tomllib
 import warnings
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
-from importlib import import_module
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Literal
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen, replace
@@ -31,9 +30,6 @@ MOST_FILES = 200
 
 _CONTENT = 6_000
 _DETAIL = 300
-_MOST_YAML, _MOST_BRACKETS = 50_000, 2_000
-"""Limits above which parsing YAML is slow."""
-_TEMPLATE = lazy_regex(r"\{\{|\{%")
 _GOOD: Collection[FactState] = ("parses", "readable", "empty", "unread", "gone")
 
 
@@ -135,17 +131,17 @@ def look_at(path: str, data: bytes) -> Fact:
         return fact("unread", f"there, {len(data)} bytes, not UTF-8 text")
     lines = f"there, {len(text.splitlines())} lines"
     content = head_and_tail(text.rstrip(), _CONTENT)
-    language, parse = _PARSERS.get(PurePosixPath(path).suffix.lower(), ("", None))
-    if parse is None:
+    suffix = PurePosixPath(path).suffix.lower()
+    if suffix not in _PARSERS:
         return fact("readable", lines, content)
+    language, parse = _PARSERS[suffix]
     try:
         parsed = parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         wrong = cut(f"{lines}, does not parse as {language}: {_reason(error)}", _DETAIL)
         return fact("broken", wrong, content)
-    if parsed is None:
-        return fact("readable", f"{lines}, not checked as {language}", content)
-    return fact("parses", f"{lines}, parses as {language}{parsed}", content)
+    note = parsed if isinstance(parsed, str) else ""
+    return fact("parses", f"{lines}, parses as {language}{note}", content)
 
 
 def _reason(error: Exception) -> str:
@@ -154,11 +150,10 @@ def _reason(error: Exception) -> str:
     return " ".join(str(error).split()) or "it is nested too deeply"
 
 
-def _parse_python(text: str) -> str:
+def _parse_python(text: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a questionable escape is no reason for a warning to the user here
         ast.parse(text)
-    return ""
 
 
 def _parse_json(text: str) -> str:
@@ -170,38 +165,14 @@ def _parse_json(text: str) -> str:
     return ""
 
 
-def _parse_toml(text: str) -> str:
-    tomllib.loads(text)
-    return ""
-
-
-def _parse_yaml(text: str) -> str | None:
-    """Parse YAML if PyYAML is installed; skip templates, which are YAML only once they are filled in."""
-    try:
-        yaml: Any = import_module("yaml")  # optional dependency, rarely needed
-    except ImportError:
-        return None
-    if len(text) > _MOST_YAML or text.count("[") + text.count("{") > _MOST_BRACKETS or _TEMPLATE.search(text):
-        return None
-    loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
-    try:
-        for _ in yaml.parse(text, Loader=loader):
-            pass  # only parse events are read, so aliases are not expanded
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from error
-    return ""
-
-
-_PARSERS: dict[str, tuple[str, Callable[[str], str | None] | None]] = {
+_PARSERS: dict[str, tuple[str, Callable[[str], object]]] = {
     ".py": ("Python", _parse_python),
     ".pyi": ("Python", _parse_python),
     ".json": ("JSON", _parse_json),
     ".ipynb": ("JSON", _parse_json),
-    ".toml": ("TOML", _parse_toml),
-    ".yaml": ("YAML", _parse_yaml),
-    ".yml": ("YAML", _parse_yaml),
+    ".toml": ("TOML", tomllib.loads),
 }
-"""Parsers by suffix. A parser returns details for the fact, or None if it can't decide."""
+"""Languages by suffix, with a function that raises an error for a file that does not parse."""
 
 
 # Unclosed strings and comments match up to their end, so that no text makes these patterns slow.
