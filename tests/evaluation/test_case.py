@@ -2,8 +2,8 @@
 
 from duckflow.domain.state import Request
 from duckflow.domain.work.objective import TaskObjective
-from duckflow.evaluation.case import build_case
 from duckflow.evaluation.facts import Fact, as_evidence
+from duckflow.evaluation.verdict import build_case
 from duckflow.services.evaluation import plain_requirements
 from fakes.cases import seen, wanted
 from fakes.rows import every_row

@@ -3,7 +3,7 @@
 from typing import get_args
 
 from duckflow.domain.decision import TaskProfile
-from duckflow.evaluation.case import needs_evaluation
+from duckflow.evaluation.verdict import needs_evaluation
 from fakes.rows import every_row
 
 PROFILES = get_args(TaskProfile)

@@ -13,10 +13,9 @@ from duckflow.domain.reduce.attempts import (
 )
 from duckflow.domain.state import Request
 from duckflow.domain.work.objective import Evidence, TaskObjective
-from duckflow.evaluation.case import build_case
 from duckflow.evaluation.continuation import build_continuation, equal_to_failed
 from duckflow.evaluation.facts import as_evidence, check_files
-from duckflow.evaluation.verdict import compute_verdict
+from duckflow.evaluation.verdict import build_case, compute_verdict
 from duckflow.prompts.continuation import continuation_text
 from duckflow.safety.files.workspace import Workspace
 from duckflow.services.evaluation import (

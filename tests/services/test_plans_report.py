@@ -6,7 +6,7 @@ from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import ModelTraits, Usage
 from duckflow.domain.work.plan import TaskList
 from duckflow.services.questions import put
-from duckflow.services.reports import TaskReport, plain_report, write_report
+from duckflow.services.task_lists import TaskReport, plain_report, write_report
 from fakes.model import ONE_CALL, FakeModel
 from fakes.plans import tasks
 from fakes.rows import every_row

@@ -8,11 +8,14 @@ from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.work.objective import Evidence
 from duckflow.evaluation.verdict import compute_verdict
-from duckflow.prompts.evaluation import satisfaction_request, small_verdict_schema
 from duckflow.prompts.questions import SMALL_EVIDENCE
 from duckflow.prompts.templates import template
 from duckflow.prompts.tokens import estimate_tokens
-from duckflow.services.evaluation import evaluate_task_satisfaction
+from duckflow.services.evaluation import (
+    evaluate_task_satisfaction,
+    satisfaction_request,
+    small_verdict_schema,
+)
 from duckflow.services.questions import put
 from fakes.cases import case, scored, seen, verdict
 from fakes.model import ONE_CALL, FakeModel

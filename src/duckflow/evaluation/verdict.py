@@ -1,22 +1,26 @@
-"""Computes the verdict from the evaluator's scores, or from checks alone (J3). Pure."""
+"""Computes the verdict on a case from the evaluator's scores, or from checks alone (J2, J3). Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Literal
 
+from duckflow.domain.decision import TaskProfile
 from duckflow.domain.patterns import lazy_regex
+from duckflow.domain.state import Request
 from duckflow.domain.text import letters_of, one_line
+from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import (
     REPLY,
     Cap,
     EvaluationCase,
+    Evidence,
     Priority,
     RequirementItem,
     RequirementScore,
     SatisfactionEvaluation,
 )
-from duckflow.evaluation.facts import Fact
-from duckflow.services.evaluation import ScoreDraft, VerdictDraft
+from duckflow.evaluation.facts import Fact, verification_of
+from duckflow.services.evaluation import ScoreDraft, VerdictDraft, plain_requirements
 
 DONE_AT = 0.8
 """Score from which a request counts as done."""
@@ -209,3 +213,47 @@ def _same_for_all(
 def _aspects(texts: Iterable[str]) -> tuple[str, ...]:
     lines = (one_line(text, _ASPECT) for text in texts)
     return tuple(dict.fromkeys(line for line in lines if line))[:MOST_ASPECTS]
+
+
+def build_case(
+    request: Request,
+    reply: str,
+    evidence: Iterable[Evidence],
+    facts: Iterable[Fact],
+    results: Iterable[CheckResult] = (),
+    *,
+    ran: bool = False,
+    passed: bool | None = None,
+) -> EvaluationCase:
+    """Build the case for an evaluator. `evidence` ends with the facts, followed by the results.
+
+    `ran`: true if a command was run; `passed`: result of the verifying command, None if there is none.
+    """
+    objective, results = request.objective, tuple(results)
+    refused = [line for one in (*objective.attempts, objective.current) for line in one.refused]
+    return EvaluationCase(
+        request=objective.request,
+        requirements=objective.requirements or plain_requirements(objective.request),
+        evidence=tuple(evidence),
+        reply=reply,
+        information=not (request.changed or ran),
+        changed=bool(request.changed),
+        wants_change=request.profile == "file_operation",
+        looked_up=bool(objective.results),
+        verification=verification_of(facts, passed, results),
+        checks=results,
+        failing=request.failing,
+        unwanted=tuple(line for line in refused if _NO in line),
+    )
+
+
+_NO = "The user said no"
+"""Marks refusals by the user, as opposed to those by the policy."""
+
+TALK: tuple[TaskProfile, ...] = ("general_chat", "simple_question")
+"""Profiles of requests that end once they are answered."""
+
+
+def needs_evaluation(profile: TaskProfile | None, *, changed_anything: bool, ran_anything: bool) -> bool:
+    """Return whether a request must be judged before it is done: all but talk without actions."""
+    return changed_anything or ran_anything or profile not in TALK

@@ -10,7 +10,7 @@ from duckflow.domain.work.plan import Task, TaskList, new_id
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.session import Session
 from duckflow.loops.thinking.advisor import Advisor
-from duckflow.services.reports import CANCELLED, plain_report, write_report
+from duckflow.services.task_lists import CANCELLED, plain_report, write_report
 
 
 class TaskLoop:

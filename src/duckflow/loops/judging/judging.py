@@ -12,10 +12,9 @@ from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import one_line
 from duckflow.domain.work.objective import EvaluationCase, SatisfactionEvaluation, TaskObjective
-from duckflow.evaluation.case import TALK, build_case, needs_evaluation
 from duckflow.evaluation.continuation import build_continuation, equal_to_failed
 from duckflow.evaluation.facts import Fact
-from duckflow.evaluation.verdict import compute_verdict, judge_by_facts
+from duckflow.evaluation.verdict import TALK, build_case, compute_verdict, judge_by_facts, needs_evaluation
 from duckflow.loops.judging.case_evidence import CaseEvidenceCollector
 from duckflow.loops.judging.verification import Verification
 from duckflow.loops.session import Session
