@@ -169,7 +169,8 @@ class CheckRunner:
 
         code = quote(await asyncio.to_thread(inspect.getsource, example_runner))
         ended = await self.run(f"{self._python} -c {code} {asked}")
-        for line in [] if isinstance(ended, str) else reversed(ended.output.splitlines()):
+        output = "" if isinstance(ended, str) else ended.output
+        for line in reversed(output.splitlines()):
             if line.startswith(mark):
                 return [(state, detail) for state, detail in json.loads(line.removeprefix(mark))]
         reason = ended if isinstance(ended, str) else self._shown(ended)

@@ -11,7 +11,11 @@ _PYTHON = (".py", ".pyi")
 _SCRIPT = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".tsx", ".mts", ".cts")
 _TYPES = (".ts", ".tsx", ".mts", ".cts")
 _C, _CPP = (".c", ".h"), (".cc", ".cpp", ".cxx", ".hpp", ".hh")
-_OWN_FOLDERS = {_PYTHON: ".venv/bin", _SCRIPT: "node_modules/.bin", _TYPES: "node_modules/.bin"}
+_OWN_FOLDERS: Mapping[tuple[str, ...], str] = {
+    _PYTHON: ".venv/bin",
+    _SCRIPT: "node_modules/.bin",
+    _TYPES: "node_modules/.bin",
+}
 _RUFF_SETTINGS = ("ruff.toml", ".ruff.toml", "pyproject.toml:[tool.ruff")
 _MYPY_SETTINGS = ("mypy.ini", ".mypy.ini", "pyproject.toml:[tool.mypy", "setup.cfg:[mypy")
 _ESLINT_SETTINGS = (

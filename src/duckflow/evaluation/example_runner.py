@@ -13,7 +13,7 @@ import math
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
@@ -55,7 +55,7 @@ def _results(wanted: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 @contextmanager
-def _time_limit() -> Iterator[None]:
+def _time_limit() -> Generator[None]:
     signal.alarm(_SECONDS)
     try:
         yield

@@ -108,7 +108,7 @@ class LocalSessions:
         if session_id.startswith(RUN_PREFIX):
             return await asyncio.to_thread(self.fleet.patch, session_id.removeprefix(RUN_PREFIX))
         found = self._show(session_id)
-        session = await asyncio.to_thread(Session.load, self._events, found.id, redactor())
+        session = await asyncio.to_thread(Session, self._events, found.id, redactor())
         with closing(Workspace(Path(found.workspace))) as space, closing(open_kept_files(Settings())) as kept:
             earlier = EarlierChanges(self._events, str(space.root))
             return await Undo(session, space, kept, earlier).diff(session=True)
