@@ -26,7 +26,6 @@ _NO_TESTS = 5
 """pytest's exit code if it found no tests."""
 
 _FAILED = ("FAILED ", "ERROR ")
-"""Prefixes of the lines in pytest's summary of failures."""
 
 _NOT_BEGUN = (1, 2, 3, 4)
 """Exit codes of pytest if it could not load settings or a test, and of Python if pytest crashed."""

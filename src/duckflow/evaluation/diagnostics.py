@@ -110,7 +110,6 @@ CHECKERS: tuple[Checker, ...] = (
 """All tools. Those that a project has configured come first; of the others, one per name is used."""
 
 _ONE_FILE = ("node --check", "bash -n", "ruby -c", "php -l")
-"""Tools that check only one file per run."""
 
 
 def suffix_of(path: str) -> str:

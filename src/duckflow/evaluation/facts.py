@@ -1,7 +1,4 @@
-"""Facts that the program establishes before any judgement: a request's changed files, and whether they parse.
-
-Nothing is run or imported. Blocking, like the workspace it reads.
-"""
+"""Facts about the files that a request changed, without running anything. Blocking, like the workspace."""
 
 import ast
 import json

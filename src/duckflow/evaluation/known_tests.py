@@ -18,7 +18,6 @@ _CALL = lazy_regex(
     r"(?P<settings>(?:\w+=\S* )*)(?:(?:uv run|timeout \S+) )?(?P<folder>\S*/)?(?P<name>pytest|python[\d.]*)"
     r"(?P<flags>(?: -[BIPsu]| -[XW] ?\S+)*)(?P<module> -m pytest)?(?: (?P<arguments>.*))?"
 )
-"""A command that starts Python or pytest."""
 
 _SETTING = lazy_regex(r"\w+=")
 _QUOTED = lazy_regex(r"`([^`\n]*\bpytest\b[^`\n]*)`|^[ $]*([^`\n]* -m pytest[^`\n]*)$", re.MULTILINE)

@@ -18,7 +18,6 @@ _LISTED = 500
 _PYTEST = "python3 -m pytest -q"
 _OWN_PYTHON = ".venv/bin/python"
 _TEST_FILES = ("test_*.py", "*_test.py")
-"""Names of tests placed beside the code they test."""
 
 
 class ProjectTests:
@@ -100,4 +99,3 @@ _OTHERS = {
     "gradlew": "./gradlew test",
     "pom.xml": "mvn -q test",
 }
-"""Test commands by the file that indicates them."""

@@ -122,10 +122,7 @@ def _cited(said: ScoreDraft) -> Iterable[str]:
 
 
 def _citable(case: EvaluationCase, item: RequirementItem) -> set[str]:
-    """Return the evidence ids that can support a requirement.
-
-    Successful actions support a change; sources of the reply, or the reply if there are none, information.
-    """
+    """Return the evidence ids that can support a requirement; the reply itself if it had no sources."""
     asks_for = item.asks_for or ("information" if case.information else "change")
     if asks_for == "change":
         return {one.evidence_id for one in case.evidence if one.supports == "change"}

@@ -136,10 +136,7 @@ def _most(limits: DynamicLimits) -> int:
 
 
 def measure(*, files: int = 0, messages: int = 0, errors: int = 0, actions: int = 0) -> float:
-    """Return the complexity in 0..1: the mean of its three parts, each at most 1 (I3).
-
-    Counts: files looked at, messages of the conversation, actions, and failed actions.
-    """
+    """Return the complexity in 0..1: the mean of its three parts, each at most 1 (I3)."""
     if not (files or messages or actions):
         return UNKNOWN_COMPLEXITY
     rate = errors / actions if actions else 0.0

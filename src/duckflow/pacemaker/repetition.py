@@ -98,10 +98,7 @@ def _same_loop(one: LoopTrace, other: LoopTrace) -> bool:
 
 
 def _goes_back_and_forth(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
-    """Detect that a restored file is restored again, with no new content in between.
-
-    Trying something and undoing it, or returning to the better of two versions, is legitimate.
-    """
+    """Detect that a restored file is restored again. Undoing once is legitimate."""
     earlier = [act for trace in before for act in trace.acts]
     for act in now.acts:
         own = [one for one in earlier if one.after and one.target == act.target]

@@ -51,10 +51,7 @@ def begin(vitals: Vitals, praised: bool) -> Vitals:  # noqa: FBT001
 def mood_of(
     said: float | None, traces: Sequence[LoopTrace], *, small: bool = False, praised: bool = False
 ) -> float:
-    """Return confidence, lowered by failures among the last actions and raised by praise (H2).
-
-    The confidence that a `small` model states is ignored.
-    """
+    """Return confidence, lowered by failures, raised by praise (H2); a `small` model's own is ignored."""
     confidence = USUAL_CONFIDENCE if said is None or small else said
     ran = [act for trace in traces for act in trace.acts if not act.refused]
     acts = ran[-ACTIONS_COUNTED:]
@@ -75,10 +72,7 @@ def focus_after(focus: float, events: Sequence[FocusEvent]) -> float:
 
 
 def stamina_of(loops: int, limit: int, unresolved: int, *, progressed: int = 0) -> float:
-    """Return the stamina left after loops and unresolved tool errors (H4).
-
-    `progressed`: number of these loops that made progress, which cost less.
-    """
+    """Return the stamina left after loops and unresolved errors (H4). `progressed` loops cost less."""
     tiring = loops - (1.0 - PROGRESS_LOOP) * progressed
     return _bounded(1.0 - LOOPS_WEIGHT * tiring / max(limit, 1) - ERROR_COST * unresolved)
 

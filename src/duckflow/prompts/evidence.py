@@ -14,10 +14,8 @@ _FAR = 400
 """Number of recent transcript entries to consider, so that verdicts in long sessions stay cheap."""
 
 _LINE = 8
-"""Fewest tokens that can hold any evidence."""
 
 _LEAST = 40
-"""Fewest tokens worth using for part of a text."""
 
 
 def evidence_in(state: AgentState) -> tuple[Evidence, ...]:

@@ -14,10 +14,8 @@ _REMOVED_RUN, _REMOVED_SHOWN = 12, 4
 """Length from which a run of removed lines is folded, and the number of its lines that stay."""
 
 _LEAST_HUNK = 160
-"""Minimum characters for a hunk: a shorter part would be useless."""
 
 _NOTE = 80
-"""Characters reserved for the note about what was left out."""
 
 
 def fair_shares(sizes: Sequence[int], budget: int) -> list[int]:

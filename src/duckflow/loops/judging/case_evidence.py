@@ -1,7 +1,4 @@
-"""Collects the evidence for a verdict: differences, last commands, checks, and sources of a reply (J2).
-
-Whole files, outdated reads and caches are left out.
-"""
+"""Collects the evidence for a verdict: differences, last commands, checks, and sources of a reply (J2)."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,10 +32,8 @@ _MUCH, _TESTS = 10_000, 3_000
 """Size of all differences beyond which those of tests are shortened, and to which size each."""
 
 _REMOVED = 2_000
-"""Most characters for the difference of a removed file."""
 
 _OUTPUT = 3_000
-"""Most characters of a command's output."""
 
 _OWN = ("file_ops.", "shell.")
 """Operations whose results are shown as differences and command output instead."""

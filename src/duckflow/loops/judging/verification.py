@@ -15,10 +15,7 @@ WHY = "These are the project's own tests: they show whether the work is done."
 
 
 class Verification:
-    """Runs the verifying command. The user's own needs no approval.
-
-    `tests` is None if the user can't be asked about the project's tests.
-    """
+    """Runs the verifying command; `tests` is None if the user can't be asked about the project's tests."""
 
     def __init__(self, session: Session, dispatcher: Dispatcher, tests: ProjectTests | None = None) -> None:
         self._session = session

@@ -1,7 +1,4 @@
-"""The note about the folder in a message: file names if there are few, otherwise the layout.
-
-Folders with code come first. The note has only names and counts, so that it changes rarely.
-"""
+"""The note about the folder in a message: file names if there are few, otherwise counts, code first."""
 
 import re
 from collections import Counter

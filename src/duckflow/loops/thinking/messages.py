@@ -31,10 +31,7 @@ class MessageReader:
     _dispatcher: Dispatcher
 
     async def read(self, text: str, request_id: str) -> tuple[UserMessage, tuple[ErrorReported, ...]] | None:
-        """Add what hooks say, a note about the files and the pictures; None if a hook refuses the message.
-
-        The second part lists the pictures that can't be shown.
-        """
+        """Add notes and pictures, and list those that can't be shown; None if a hook refuses the message."""
         added = await self._hooks.submitted(text)
         if added is None:
             return None

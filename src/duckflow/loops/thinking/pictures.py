@@ -1,7 +1,4 @@
-"""Pictures in a conversation, found by their mentions and read again for every model call.
-
-The log keeps path and digest, so a file that has changed since is not sent.
-"""
+"""Pictures in a conversation, found by their mentions, and read again unless the file has changed."""
 
 import asyncio
 import base64

@@ -11,7 +11,6 @@ from duckflow.prompts.tokens import TokenCounter
 from duckflow.safety.files.workspace import Workspace
 
 _MOST = 10_000_000
-"""Most bytes to read of a file."""
 
 _WINDOW_SHARE = 4
 """The rules may take a quarter of the window."""

@@ -1,7 +1,4 @@
-"""Conversation and evidence as chat messages: the part of a prompt that only grows (F5).
-
-Each read processes new entries only, so a late loop costs no more than an early one.
-"""
+"""The conversation as chat messages: the part of a prompt that only grows (F5). Reads are incremental."""
 
 from collections.abc import Sequence
 

@@ -35,9 +35,7 @@ class PromptLines:
         self.said: list[PromptLine] = []
         """Lines that hold the user's own words."""
         self.words = 0
-        """Tokens of all lines that are not evidence."""
         self.evidence = 0
-        """Tokens of the evidence."""
 
     @property
     def tokens(self) -> int:
