@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 
 from duckflow.domain.files.caches import is_cache
 from duckflow.domain.patterns import lazy_regex
@@ -62,7 +63,7 @@ def _layout(files: Sequence[str], *, whole: bool) -> Iterable[str]:
     """Yield lines about the folders, those with most code first, and about the files at the top."""
     counts, code = Counter[str](), Counter[str]()
     for path in files:
-        for folder in _above(path):
+        for folder in accumulate(f"{name}/" for name in path.split("/")[:-1]):
             counts[folder] += 1
             code[folder] += _CODE.search(path) is not None
     top = (one for one in counts if one.count("/") == 1)
@@ -103,13 +104,6 @@ def _folder_line(folder: str, counts: Mapping[str, int], files: Sequence[str]) -
 def _below(folder: str, counts: Mapping[str, int]) -> list[str]:
     depth = folder.count("/") + 1
     return sorted(one for one in counts if one.startswith(folder) and one.count("/") == depth)
-
-
-def _above(path: str) -> Iterable[str]:
-    end = path.find("/")
-    while end >= 0:
-        yield path[: end + 1]
-        end = path.find("/", end + 1)
 
 
 def _listed(names: Sequence[str], most: int) -> str:
