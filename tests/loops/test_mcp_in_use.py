@@ -147,7 +147,7 @@ async def test_l4_a_hostile_server_is_harmless(folder, server):
         listed = next(line for line in prompt.splitlines() if line.startswith("- mcp.describe"))
         assert "IGNORE" not in prompt
         assert "bad name" not in listed
-        assert duck.app.model._catalogue.get("read_file").operation == "file_ops.read_file"
+        assert duck.app.model._dialects._catalogue.get("read_file").operation == "file_ops.read_file"
 
 
 async def test_l4_a_call_that_never_ends_is_given_up(folder, server):
