@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckflow.domain.fitting import fit
+from duckflow.domain.reading.fitting import fit
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import Evidence, RequirementItem
 from duckflow.evaluation.verdict import compute_verdict

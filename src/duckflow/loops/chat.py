@@ -11,6 +11,7 @@ from duckflow.domain.errors import ProviderError, UserError
 from duckflow.domain.events import (
     ApprovalRequested,
     ConsultationRequested,
+    ErrorReported,
     RequestFinished,
     RequestRated,
     UserMessage,

@@ -7,10 +7,10 @@ from pydantic import Field, field_validator
 
 from duckflow.domain.decision import TaskProfile
 from duckflow.domain.errors import BadAnswer
-from duckflow.domain.fitting import word_of
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.model import JsonSchema, ModelRequest, ModelTraits
 from duckflow.domain.patterns import lazy_regex
+from duckflow.domain.reading.fitting import word_of
 from duckflow.domain.text import cut, head_and_tail, one_line
 from duckflow.domain.work.objective import (
     REPLY,
