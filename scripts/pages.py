@@ -23,7 +23,7 @@ from duckflow.config.project import PROJECT_MAY_SET
 from duckflow.config.settings import Settings
 from duckflow.domain.events import Event
 from duckflow.domain.frozen import Frozen
-from duckflow.llm.wire.endpoints import PROVIDERS
+from duckflow.llm.endpoints import PROVIDERS
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 BEGIN, END = "<!-- {name}: written by scripts/pages.py -->", "<!-- end of {name} -->"

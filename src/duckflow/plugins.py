@@ -28,8 +28,8 @@ from duckflow.domain.model import (
     Usage,
 )
 from duckflow.evaluation.diagnostics import Checker
+from duckflow.llm.endpoints import KNOWN_NAMES
 from duckflow.llm.providers import OpenModel
-from duckflow.llm.wire.endpoints import KNOWN_NAMES
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Proposal, Tool, ToolResult, propose_nothing

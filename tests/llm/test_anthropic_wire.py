@@ -17,9 +17,9 @@ from duckflow.domain.model import (
     ToolCall,
     Usage,
 )
+from duckflow.llm.endpoints import PROVIDERS, Endpoint
 from duckflow.llm.wire.anthropic import ANTHROPIC
 from duckflow.llm.wire.client import WireModel
-from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint
 from fakes.model_server import Answer, Fault, ModelServer, Raw
 from fakes.rows import every_row
 

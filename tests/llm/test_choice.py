@@ -5,7 +5,7 @@ import pytest
 from duckflow.domain.errors import UsageError
 from duckflow.i18n.catalogue import text
 from duckflow.llm.default_model import ModelChoice, choose_model
-from duckflow.llm.wire.endpoints import PROVIDERS
+from duckflow.llm.endpoints import PROVIDERS
 from fakes.model_server import ModelServer, free_port
 from fakes.rows import every_row
 

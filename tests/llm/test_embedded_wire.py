@@ -6,7 +6,8 @@ from duckflow.domain.errors import Unavailable
 from duckflow.domain.model import ChatMessage, ModelRequest, StreamEnd, TextPiece, Usage
 from duckflow.llm.local.process import thread_counts, usable_cores
 from duckflow.llm.local.protocol import SCHEMA, completion, load_failure, loosen, refusal
-from duckflow.llm.wire.openai_response import Chunk, OpenAIResponse
+from duckflow.llm.wire.json_fields import JsonFields
+from duckflow.llm.wire.openai_response import OpenAIResponse
 from fakes.rows import every_row
 
 
@@ -54,7 +55,7 @@ def test_limits_on_the_length_of_strings_are_left_out_and_nothing_else():
 def taken(*chunks: dict) -> tuple[str, list]:
     """What the chunks of an answer bring: its characters, and its end."""
     answer = OpenAIResponse()
-    pieces = [piece for chunk in chunks for piece in answer.add_chunk(Chunk.model_validate(chunk))]
+    pieces = [piece for chunk in chunks for piece in answer.add_chunk(JsonFields(chunk))]
     text = "".join(piece.text for piece in pieces if isinstance(piece, TextPiece))
     return text, list(answer.rest())
 

@@ -4,7 +4,7 @@ import pytest
 
 from duckflow.domain.errors import ProviderError, UsageError, UserError
 from duckflow.i18n.catalogue import text
-from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint, find_endpoint, is_loopback
+from duckflow.llm.endpoints import PROVIDERS, Endpoint, find_endpoint, is_loopback
 from fakes.rows import every_row
 
 KEYED = [row for row in PROVIDERS.values() if row.needs_key]

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from duckflow.llm.answers.json_object import after_thoughts
-from duckflow.llm.answers.raw_blocks import read_parts
+from duckflow.llm.answers.raw_blocks import find_parts
 from duckflow.llm.answers.strict_json import UnusableAnswer
 from fakes.rows import every_row
 
@@ -17,7 +17,10 @@ OTHER = JSON.replace("hi", "ho")
 
 
 def read_answer(text):
-    return read_parts(after_thoughts(text))[0]
+    found, _ = find_parts(after_thoughts(text))
+    if found.faults:
+        raise UnusableAnswer(*found.faults)
+    return found.value
 
 
 ACCEPTED = {
@@ -72,7 +75,6 @@ REFUSED = {
     "two fences": (f"```json\n{JSON}\n```\nor\n```json\n{OTHER}\n```", "more than one JSON object"),
     "the same, then another": (f"{JSON}\n{JSON}\n{OTHER}", "more than one JSON object"),
     "the same, cut": (f"{JSON}\n{JSON[:-1]}", "more than one JSON object"),
-    "a list of objects": (f"[{JSON}]", "the answer is a list"),
     "an object inside a list": (f'["x", {JSON}]', "closed too early or closed twice"),
     "closed too early": ('{"next_step": "continue"}, "actions": []}', "closed too early"),
     "closed twice, and goes on": (JSON + '}, "actions": []}', "closed too early or closed twice"),

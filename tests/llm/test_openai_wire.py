@@ -18,8 +18,8 @@ from duckflow.domain.model import (
     Usage,
 )
 from duckflow.llm import streams
+from duckflow.llm.endpoints import PROVIDERS, THINKING_ALLOWANCE, Endpoint
 from duckflow.llm.wire.client import WireModel
-from duckflow.llm.wire.endpoints import PROVIDERS, THINKING_ALLOWANCE, Endpoint
 from duckflow.llm.wire.openai import OPENAI
 from fakes.model_server import Answer, ModelServer, Raw
 from fakes.rows import every_row
@@ -179,19 +179,6 @@ def test_ids_and_the_cache_key_have_the_form_that_Mistral_wants():
 @every_row(("effort", "sent"), [("low", "none"), ("medium", "high"), ("high", "high")])
 def test_K6_Mistrals_models_are_asked_to_think_or_not_to_think(effort, sent):
     assert body_at("mistral", "mistral-small-latest", asking(effort=effort))["reasoning_effort"] == sent
-
-
-async def test_calls_without_an_id_or_with_the_same_one_get_their_own():
-    same = [
-        {"index": place, "id": name, "function": {"name": "x"}} for place, name in enumerate(("", "a", "a"))
-    ]
-    chunk = {"choices": [{"delta": {"tool_calls": same}, "finish_reason": "tool_calls"}]}
-    with ModelServer([Raw(b"data: " + json.dumps(chunk).encode() + b"\n\n")]) as server:
-        async with model_at(server) as model:
-            calls = (await collected(model, asking()))[:-1]
-    assert len({call.id for call in calls}) == 3
-    assert calls[1].id == "a"
-    assert all(call.id for call in calls)
 
 
 async def test_a_late_word_of_the_program_is_the_users_and_a_pictures_result_is_shown_by_the_user():

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from duckflow.domain.errors import ProviderError, Unavailable
-from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint
+from duckflow.llm.endpoints import PROVIDERS, Endpoint
 from duckflow.llm.wire.http import HttpConnection, open_http, read_body
 from duckflow.llm.wire.plain_http import PlainClient, speaks_plainly
 from fakes.rows import every_row

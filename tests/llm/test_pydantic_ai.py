@@ -31,8 +31,8 @@ from duckflow.domain.model import (
     ToolCall,
 )
 from duckflow.i18n.catalogue import text
+from duckflow.llm.endpoints import PROVIDERS, THINKING_ALLOWANCE, Endpoint
 from duckflow.llm.wire import pydantic_ai
-from duckflow.llm.wire.endpoints import PROVIDERS, THINKING_ALLOWANCE, Endpoint
 from duckflow.llm.wire.pydantic_ai import PydanticAIModel, to_foreign
 from fakes.rows import every_row
 

@@ -17,9 +17,9 @@ from duckflow.domain.model import (
     Thought,
     ToolCall,
 )
+from duckflow.llm.endpoints import PROVIDERS, Endpoint
 from duckflow.llm.wire.anthropic import ANTHROPIC
 from duckflow.llm.wire.client import WireModel
-from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint
 from duckflow.llm.wire.openai import OPENAI
 from duckflow.llm.wire.responses import RESPONSES
 from fakes.model_server import Answer

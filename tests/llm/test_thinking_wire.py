@@ -14,9 +14,9 @@ from duckflow.domain.model import (
     ToolCall,
     Usage,
 )
+from duckflow.llm.endpoints import PROVIDERS, Endpoint
 from duckflow.llm.wire.anthropic import ANTHROPIC
 from duckflow.llm.wire.client import WireFormat
-from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint
 from duckflow.llm.wire.openai import OPENAI
 from duckflow.llm.wire.responses import RESPONSES
 from fakes.rows import every_row

@@ -4,14 +4,14 @@ import pytest
 
 from duckflow.config.settings import LlmSettings
 from duckflow.llm import traits
+from duckflow.llm.endpoints import find_endpoint
+from duckflow.llm.probes import parameters_in
 from duckflow.llm.traits import (
     LARGE_WINDOW,
     OLLAMA_WINDOW,
     find_traits,
     known_of,
-    parameters_in,
 )
-from duckflow.llm.wire.endpoints import find_endpoint
 from fakes.model_server import ModelServer
 from fakes.rows import every_row
 

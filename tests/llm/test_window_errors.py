@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from duckflow.domain.errors import PromptTooLong, ProviderError, Unavailable
-from duckflow.llm.wire.endpoints import find_endpoint
+from duckflow.llm.endpoints import find_endpoint
 from duckflow.llm.wire.errors import status_failure
 from duckflow.llm.wire.window_errors import TooLong, read_too_long
 from fakes.rows import every_row

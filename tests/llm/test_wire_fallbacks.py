@@ -15,8 +15,8 @@ from duckflow.domain.model import (
     Thought,
     ToolCall,
 )
+from duckflow.llm.endpoints import PROVIDERS, THINKING_ALLOWANCE, Endpoint
 from duckflow.llm.wire.client import WireModel
-from duckflow.llm.wire.endpoints import PROVIDERS, THINKING_ALLOWANCE, Endpoint
 from duckflow.llm.wire.openai import OPENAI
 from fakes.model_server import Answer, Fault, ModelServer, Raw
 from fakes.rows import every_row

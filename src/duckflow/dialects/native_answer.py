@@ -20,9 +20,9 @@ from duckflow.domain.model import ToolCall
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.reading.fitting import fit
 from duckflow.domain.text import one_line
-from duckflow.llm.answers.answer_fields import read_fields
 from duckflow.llm.answers.json_object import after_thoughts, find_object
 from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer
+from duckflow.llm.answers.structured import read_answer
 
 _RATIONALE = 200
 _ITEMS = {
@@ -90,7 +90,7 @@ def read_calls(
     """Parse an answer. If its text is a Decision as JSON, return that (N)."""
     text = after_thoughts(text).strip()
     if _DECISION_KEY.search(text) or _OBJECT.match(text):
-        decision = _as_json(text, check)
+        decision, _ = read_answer(text, Decision, check, ended=True)
         if not calls:
             return decision
         text = decision.reply  # a model that also writes its calls into the text wants them run once
@@ -109,7 +109,7 @@ def read_calls(
             if wanted is not None and wanted.schema().get("required"):
                 told[call.id] = describe(wanted)
             elif call.name == NOTE:
-                fields = _joined(fields, _noted(args))
+                fields = join_notes(fields, _noted(args))
             elif call.name == ASK_USER:
                 question = str(args.get("question", "")).strip()
             elif call.name == FINISH:
@@ -122,21 +122,6 @@ def read_calls(
         raise UnusableCalls(faults)
     goes_on = bool(calls) and not actions and not question and closing is None
     return NativeAnswer(text, tuple(actions), fields, question, closing, told, goes_on)
-
-
-def join_notes(earlier: JsonObject, later: JsonObject) -> JsonObject:
-    """Merge two sets of noted fields. The later one wins where both set a value."""
-    return _joined(earlier, later)
-
-
-def _as_json(text: str, check: Check) -> Decision:
-    read = read_fields(text, Decision, ended=True)
-    decision, unfit = fit(Decision, read.fields)
-    wrong = check(decision) if decision is not None else ()
-    faults = (*read.faults, *unfit, *wrong)
-    if faults or decision is None:
-        raise UnusableAnswer(*faults)
-    return decision
 
 
 def _checked(action: Action, check: Check) -> Action:
@@ -172,7 +157,8 @@ def _as_list(name: str, value: JsonValue) -> JsonValue:
     )
 
 
-def _joined(earlier: JsonObject, later: JsonObject) -> JsonObject:
+def join_notes(earlier: JsonObject, later: JsonObject) -> JsonObject:
+    """Merge two sets of noted fields. The later one wins where both set a value."""
     first, second = earlier.get("state_delta"), later.get("state_delta")
     joined = {**earlier, **later}
     if isinstance(first, dict) and isinstance(second, dict):

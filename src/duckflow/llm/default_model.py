@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pydantic import Field
 
 from duckflow.domain.frozen import Frozen
-from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint, Provider, endpoint_of
-from duckflow.llm.wire.probes import list_served, list_tags
+from duckflow.llm.endpoints import PROVIDERS, Endpoint, Provider, endpoint_of
+from duckflow.llm.probes import list_served, list_tags
 
 OLLAMA_TIMEOUT_S = 0.3
 SERVER_TIMEOUT_S = 1.0
@@ -59,4 +59,4 @@ async def _first_served(endpoint: Endpoint) -> str | None:
     """Return the first model that the user's server lists. Only the openai wire can ask for a list."""
     if endpoint.provider.wire != "openai":
         return None
-    return next((model.id for model in await list_served(endpoint, SERVER_TIMEOUT_S) if model.id), None)
+    return next((model.name for model in await list_served(endpoint, SERVER_TIMEOUT_S) if model.name), None)

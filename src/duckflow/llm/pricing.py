@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 
 from duckflow.domain.model import Usage
-from duckflow.llm.wire.endpoints import PROVIDERS, Provider, find_address
+from duckflow.llm.endpoints import PROVIDERS, Provider, find_address
 
 FREE = ("embedded", "scripted", "ollama")
 """Providers that run on the user's machine."""

@@ -10,11 +10,11 @@ from duckflow.config.settings import EmbeddedSettings, LlmSettings
 from duckflow.domain.errors import ProviderError, UsageError
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import ModelClient, ModelTraits
+from duckflow.llm.endpoints import PROVIDERS, Endpoint, find_endpoint
 from duckflow.llm.local.relay import Relay, RelayModel
 from duckflow.llm.retry import RetryingClient
 from duckflow.llm.traits import find_traits
 from duckflow.llm.windows import LearnedWindows, WindowedClient
-from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint, find_endpoint
 
 SCRIPT_WINDOW = 131_072
 

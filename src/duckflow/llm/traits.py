@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 from duckflow.config.settings import LlmSettings
 from duckflow.domain.model import ModelTraits, WindowSource
-from duckflow.domain.patterns import lazy_regex
-from duckflow.llm.wire.endpoints import Endpoint
-from duckflow.llm.wire.probes import ServedModel, list_served, list_tags
+from duckflow.llm.endpoints import Endpoint
+from duckflow.llm.probes import ServedModel, list_served, list_tags, parameters_in
 
 PROBE_TIMEOUT_S = 1.0
 SMALL_PARAMETERS = 9e9
@@ -74,15 +73,6 @@ FAMILIES = (
 The first prefix that fits counts. Where models of a family differ, the row has the safe value.
 """
 
-_SIZE = lazy_regex(r"(?<![a-z0-9.])e?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")
-_UNITS = {"b": 1e9, "m": 1e6}
-
-
-def parameters_in(name: str) -> float | None:
-    """Return the largest number of parameters in a name, such as 1.5e9 for `1.5b`, or None."""
-    sizes = [float(number) * _UNITS[unit] for number, unit in _SIZE.findall(name.lower())]
-    return max(sizes, default=None)
-
 
 def known_of(name: str) -> tuple[int | None, bool]:
     """Return the window of the model called `name` (None if unknown) and whether it accepts pictures."""
@@ -103,7 +93,7 @@ async def find_traits(endpoint: Endpoint, settings: LlmSettings, env: Mapping[st
             parameters = await _size_in_ollama(endpoint)
     elif endpoint.own and endpoint.wire in ("openai", "responses"):
         served = await _served(endpoint)
-        told, parameters = served.window, parameters or (served.meta.n_params if served.meta else None)
+        told, parameters = served.window, parameters or served.parameters
     small = parameters is not None and parameters <= SMALL_PARAMETERS
     small = small if settings.small == "auto" else settings.small
     if small and endpoint.own:
@@ -136,14 +126,14 @@ def _window(
 async def _served(endpoint: Endpoint) -> ServedModel:
     """Return the server's entry for the model, else its first entry, else an empty one."""
     served = await list_served(endpoint, PROBE_TIMEOUT_S)
-    named = [model for model in served if model.id == endpoint.model]
+    named = [model for model in served if model.name == endpoint.model]
     return next(iter([*named, *served]), ServedModel())
 
 
 async def _size_in_ollama(endpoint: Endpoint) -> float | None:
     names = (endpoint.model, f"{endpoint.model}:latest")
     tags = await list_tags(endpoint, PROBE_TIMEOUT_S)
-    return next((parameters_in(tag.details.parameter_size) for tag in tags if tag.name in names), None)
+    return next((tag.parameters for tag in tags if tag.name in names), None)
 
 
 def _number(text: str) -> int | None:

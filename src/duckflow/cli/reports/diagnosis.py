@@ -21,10 +21,10 @@ from duckflow.config.settings import Settings
 from duckflow.config.version import __version__
 from duckflow.domain.errors import UserError
 from duckflow.i18n.catalogue import text
+from duckflow.llm.endpoints import PROVIDERS
 from duckflow.llm.providers import open_client
 from duckflow.llm.weights.installation import find
 from duckflow.llm.windows import LearnedWindows
-from duckflow.llm.wire.endpoints import PROVIDERS
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.tools.searching.ripgrep import find_ripgrep
 

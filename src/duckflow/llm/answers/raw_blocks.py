@@ -41,13 +41,6 @@ _LONGEST_NAME = 100
 Blocks = dict[str, str]
 
 
-class AnswerParts(NamedTuple):
-    """Parts of an answer: its JSON object or list, and its raw blocks."""
-
-    found: FoundObject
-    blocks: Blocks
-
-
 class Filled(NamedTuple):
     """Answer with its blocks inserted, the blocks it did not refer to, and its faults."""
 
@@ -56,17 +49,7 @@ class Filled(NamedTuple):
     faults: tuple[str, ...]
 
 
-def read_parts(text: str) -> tuple[JsonObject, Blocks]:
-    """Return the one JSON object of a text and its raw blocks."""
-    found, blocks = find_parts(text)
-    if found.faults:
-        raise UnusableAnswer(*found.faults)
-    if not isinstance(found.value, dict):
-        raise UnusableAnswer("the answer is a list: give one JSON object")
-    return found.value, blocks
-
-
-def find_parts(text: str, *, ended: bool = False) -> AnswerParts:
+def find_parts(text: str, *, ended: bool = False) -> tuple[FoundObject, Blocks]:
     """Return the JSON object or list of a text and its raw blocks.
 
     `ended`: the model stopped without hitting a limit.
@@ -89,7 +72,7 @@ def find_parts(text: str, *, ended: bool = False) -> AnswerParts:
         raise UnusableAnswer(*found.faults, *more.faults) from more
     if found.end - found.start > MAX_BYTES:
         raise UnusableAnswer(f"the JSON object is too large: at most {MAX_BYTES:,} bytes are read")
-    return AnswerParts(found, blocks)
+    return found, blocks
 
 
 def split_blocks(text: str, *, before: str = "", ended: bool = False) -> tuple[str, Blocks]:
@@ -162,15 +145,6 @@ def _check(name: str, content: str, indent: str) -> None:
     filled = [line for line in content.split("\n") if line.strip()]
     if indent and filled and all(line.startswith(indent) for line in filled):
         raise UnusableAnswer(f"the block {name} is indented: begin its marker lines at the first column")
-
-
-def fill(answer: JsonObject, blocks: Blocks) -> JsonObject:
-    """Return the answer with each `{"block": NAME}` replaced. Raise UnusableAnswer for an unused block."""
-    filled = fill_in(answer, blocks)
-    faults = (*filled.faults, *map(unused_block, filled.unused))
-    if faults:
-        raise UnusableAnswer(*faults)
-    return filled.fields
 
 
 def unused_block(name: str) -> str:

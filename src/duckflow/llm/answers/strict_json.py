@@ -28,7 +28,7 @@ _WORD = lazy_regex(r"[+-]?[\w$]++")
 _RAW_CONTROL = lazy_regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _SURROGATE = lazy_regex("[\ud800-\udfff]")
 _JSON_WORDS: dict[str, JsonValue] = {"true": True, "false": False, "null": None}
-_CONSTANTS = _JSON_WORDS | {"True": True, "False": False, "None": None}
+_WORDS = _JSON_WORDS | {"True": True, "False": False, "None": None}
 _STRINGS = json.JSONDecoder(strict=False)
 
 
@@ -81,95 +81,74 @@ def check_size(text: str) -> None:
 def read_object(text: str, start: int) -> FoundObject:
     """Parse the object or list whose opening brace or bracket is at `start`."""
     reader = _Reader(text, start)
-    value, end = reader.read()
-    return FoundObject(value, start, end, tuple(reader.faults))
+    value = reader.container()
+    return FoundObject(value, start, reader.at, tuple(reader.faults))
 
 
 class _Reader:
-    """Parser that reads the text once. It keeps open containers in a list instead of recursing."""
+    """Parser that reads the text once. It may recurse because the depth is limited."""
 
     def __init__(self, text: str, start: int) -> None:
         self._text = text
-        self._at = start
-        self._open: list[JsonObject | list[JsonValue]] = []
+        self.at = start
         self._values = 0
         self.faults: list[str] = []
         """Errors after which the parser could continue."""
 
-    def read(self) -> tuple[JsonObject | list[JsonValue], int]:
-        whole: JsonObject | list[JsonValue] = {} if self._text[self._at] == "{" else []
-        self._enter(whole)
-        while self._open:
-            self._advance(self._open[-1])
-        return whole, self._at
-
-    def _advance(self, now: JsonObject | list[JsonValue]) -> None:
-        """Read the next member of the innermost container, or its end."""
-        closer = "}" if isinstance(now, dict) else "]"
-        if self._peek() == closer:
-            self._at += 1
-            self._open.pop()
-            return
-        if now and self._comma_and_closer(closer):
-            return
-        if isinstance(now, dict):
-            key = self._key(now)
-            now[key] = self._value()
-        else:
-            now.append(self._value())
-
-    def _comma_and_closer(self, closer: str) -> bool:
-        """Read the comma between two members. Return True if the container ends right after it."""
-        if self._peek() != ",":
-            raise self._fault(
-                f'expected , or {closer} after a value (a quote inside a string is written \\")'
-            )
-        self._at += 1
-        if self._peek() != closer:
-            return False
-        self._at += 1
-        self._open.pop()
-        return True
+    def container(self, depth: int = 1) -> JsonObject | list[JsonValue]:
+        """Read the object or list that begins here."""
+        if depth > MAX_DEPTH:
+            raise self._fault(f"nested deeper than {MAX_DEPTH} levels")
+        members: JsonObject = {}
+        items: list[JsonValue] = []
+        closer = "}" if self._text[self.at] == "{" else "]"
+        self.at += 1
+        while self._peek() != closer:
+            if closer == "}":
+                key = self._key(members)
+                members[key] = self._value(depth)
+            else:
+                items.append(self._value(depth))
+            after = self._peek()
+            if after == ",":
+                self.at += 1
+            elif after != closer:
+                words = f'expected , or {closer} after a value (a quote inside a string is written \\")'
+                raise self._fault(words)
+        self.at += 1
+        return members if closer == "}" else items
 
     def _key(self, members: JsonObject) -> str:
         if self._peek() != '"':
             raise self._fault("expected a key in double quotes")
-        start = self._at
+        start = self.at
         key = self._string()
         if key in members:
             self._note(f"the key {_quote(key)} stands twice in the same object", start)
         if self._peek() != ":":
             raise self._fault(f"expected : after the key {_quote(key)}")
-        self._at += 1
+        self.at += 1
         return key
 
-    def _value(self) -> JsonValue:
+    def _value(self, depth: int) -> JsonValue:
         first = self._peek()
         self._values += 1
         if self._values > MAX_VALUES:
             raise self._fault(f"more than {MAX_VALUES:,} values")
-        if first == "{":
-            return self._enter({})
-        if first == "[":
-            return self._enter([])
-        if first == '"':
-            return self._string()
-        return self._number_or_word()
-
-    def _enter(self, container: JsonObject | list[JsonValue]) -> JsonValue:
-        if len(self._open) >= MAX_DEPTH:
-            raise self._fault(f"nested deeper than {MAX_DEPTH} levels")
-        self._at += 1
-        self._open.append(container)
-        return container
+        if first in "{[":
+            return self.container(depth + 1)
+        return self._string() if first == '"' else self._number_or_word()
 
     def _string(self) -> str:
-        start = self._at
+        start = self.at
         try:
-            value, end = _STRINGS.raw_decode(self._text, start)
+            value, self.at = _STRINGS.raw_decode(self._text, start)
         except json.JSONDecodeError as exc:
-            raise self._string_fault(exc) from exc
-        control = _RAW_CONTROL.search(self._text, start, end)
+            if exc.msg.startswith("Unterminated") or '"' not in self._text[exc.pos :]:
+                raise self._fault("the text ends inside this string") from exc
+            problem = "an invalid escape in a string (a backslash is written \\\\)"
+            raise self._fault(problem, exc.pos) from exc
+        control = _RAW_CONTROL.search(self._text, start, self.at)
         if control:
             code = ord(control.group())
             self._note(f"a raw control character U+{code:04X} in a string", control.start())
@@ -177,55 +156,47 @@ class _Reader:
             self._note("a NUL character in a string", start)
         if _SURROGATE.search(value):
             self._note("half of a surrogate pair in a string", start)
-        self._at = end
         return value
 
-    def _string_fault(self, exc: json.JSONDecodeError) -> UnusableAnswer:
-        if exc.msg.startswith("Unterminated") or '"' not in self._text[exc.pos :]:
-            return self._fault("the text ends inside this string")
-        return self._fault("an invalid escape in a string (a backslash is written \\\\)", exc.pos)
-
     def _number_or_word(self) -> JsonValue:
-        number = _NUMBER.match(self._text, self._at)
-        word = _WORD.match(self._text, self._at)
+        number, word = _NUMBER.match(self._text, self.at), _WORD.match(self._text, self.at)
         if number and (not word or number.end() >= word.end()):
             value = self._number(number.group())
-            self._at = number.end()
+            self.at = number.end()
             return value
         if not word:
             raise self._fault("expected a value (strings are written in double quotes)")
-        known = word.group() in _CONSTANTS
-        if not known:
-            self._note(f"{_quote(word.group())} is not a JSON value", self._at)
-        self._at = word.end()
-        return _CONSTANTS[word.group()] if known else None
+        if word.group() not in _WORDS:
+            self._note(f"{_quote(word.group())} is not a JSON value", self.at)
+        self.at = word.end()
+        return _WORDS.get(word.group())
 
     def _number(self, digits: str) -> int | float:
         if len(digits) > MAX_NUMBER:
-            self._note(f"a number of {len(digits):,} characters", self._at)
+            self._note(f"a number of {len(digits):,} characters", self.at)
             return 0
         if digits.lstrip("-").isdecimal():
             return int(digits)
         value = float(digits)
         if not math.isfinite(value):
-            self._note(f"the number {digits} is too large", self._at)
+            self._note(f"the number {digits} is too large", self.at)
             return 0
         return value
 
     def _peek(self) -> str:
         """Skip white space and comments, and return the next character."""
-        space = _SPACE.match(self._text, self._at)
-        self._at = space.end() if space else self._at
-        if self._at >= len(self._text):
+        space = _SPACE.match(self._text, self.at)
+        self.at = space.end() if space else self.at
+        if self.at >= len(self._text):
             raise self._fault("the text ends before the object does")
-        return self._text[self._at]
+        return self._text[self.at]
 
     def _note(self, problem: str, at: int) -> None:
         if len(self.faults) < _MOST_FAULTS:
             self.faults.append(f"{_place(self._text, at)}: {problem}")
 
     def _fault(self, problem: str, at: int | None = None) -> UnusableAnswer:
-        where = self._at if at is None else at
+        where = self.at if at is None else at
         return UnusableAnswer(*self.faults, f"{_place(self._text, where)}: {problem}")
 
 

@@ -98,17 +98,29 @@ def _understand(
 ) -> tuple[T, AnswerFields]:
     """Return the answer, complete and permitted. Raise UnusableAnswer with all its faults otherwise."""
     check_whole(response)
-    limit = f"the answer was cut at the limit of {request.max_tokens} tokens, say it shorter"
-    was_cut = (limit,) if response.stop == "length" else ()
+    if response.calls:
+        raise UnusableAnswer("no tool can be called here: give the JSON object as text")
     try:
-        read = _fields(response, answer)
+        return read_answer(response.text, answer, check, ended=response.stop == "end")
     except UnusableAnswer as unusable:
-        raise UnusableAnswer(*(was_cut or unusable.faults)) from unusable
+        limit = f"the answer was cut at the limit of {request.max_tokens} tokens, say it shorter"
+        was_cut = (limit,) if response.stop == "length" else ()
+        raise UnusableAnswer(*was_cut, *unusable.faults) from unusable
+
+
+def read_answer(
+    text: str, answer: type[T], check: Callable[[T], Iterable[str]] | None, *, ended: bool
+) -> tuple[T, AnswerFields]:
+    """Return the answer in a text. Raise UnusableAnswer with all its faults if it is not valid and permitted.
+
+    `ended`: the model stopped without hitting a limit.
+    """
+    read = read_fields(text, answer, ended=ended)
     value, unfit = fit(answer, read.fields)
     wrong = check(value) if check is not None and value is not None else ()
     faults = (*read.faults, *unfit, *wrong)
     if faults or value is None:
-        raise UnusableAnswer(*was_cut, *faults, *read.hints)
+        raise UnusableAnswer(*faults, *read.hints)
     return value, read
 
 
@@ -133,12 +145,6 @@ def check_whole(response: CollectedResponse) -> None:
         raise UnusableAnswer("the answer is empty")
     if SURROGATE.search(response.text):
         raise UnusableAnswer("the answer has half of a surrogate pair, which is no character")
-
-
-def _fields(response: CollectedResponse, answer: type[BaseModel]) -> AnswerFields:
-    if response.calls:
-        raise UnusableAnswer("no tool can be called here: give the JSON object as text")
-    return read_fields(response.text, answer, ended=response.stop == "end")
 
 
 def _repair(

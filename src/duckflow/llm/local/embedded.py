@@ -16,7 +16,8 @@ from duckflow.llm.local.prompt_states import PromptStates, states_folder
 from duckflow.llm.local.protocol import completion, load_failure, refusal
 from duckflow.llm.streams import bounded, closing
 from duckflow.llm.weights.installation import find
-from duckflow.llm.wire.openai_response import Chunk, OpenAIResponse
+from duckflow.llm.wire.json_fields import JsonFields
+from duckflow.llm.wire.openai_response import OpenAIResponse
 
 BATCH = 64
 """Prompt tokens evaluated at a time; evaluation can be stopped between two batches."""
@@ -138,7 +139,7 @@ class EmbeddedModel:
             async for chunk in chunks:
                 if "error" in chunk:
                     raise refusal(chunk["error"])
-                for piece in answer.add_chunk(Chunk.model_validate(chunk)):
+                for piece in answer.add_chunk(JsonFields(chunk)):
                     yield piece
         for piece in answer.rest():
             yield piece

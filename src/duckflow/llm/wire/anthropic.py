@@ -6,9 +6,9 @@ from itertools import groupby
 
 from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits
 from duckflow.domain.patterns import lazy_regex
+from duckflow.llm.endpoints import Endpoint
 from duckflow.llm.wire.anthropic_response import AnthropicResponse
 from duckflow.llm.wire.client import WireFormat
-from duckflow.llm.wire.endpoints import Endpoint
 from duckflow.llm.wire.fallbacks import Body, Fallback
 from duckflow.llm.wire.request import answer_room, cache_marks, leading_system, usable_messages
 
@@ -134,14 +134,10 @@ def _without_thinking(body: Body) -> Body:
     return {**rest, "messages": turns}
 
 
-def _thinking_adaptively(body: Body) -> Body:
-    return {**body, "thinking": {"type": "adaptive"}}
-
-
 FALLBACKS = (
     Fallback("temperature", ("temperature",)),
     Fallback("output_config", ("effort", "output_config")),
-    Fallback("thinking", ("adaptive",), _thinking_adaptively),
+    Fallback("thinking", ("adaptive",), {"thinking": {"type": "adaptive"}}),
     Fallback("thinking.display", ("display",)),
     Fallback("thinking", ("support thinking", "thinking is not supported")),
     Fallback("messages", ("thinking",), _without_thinking, lasting=False),

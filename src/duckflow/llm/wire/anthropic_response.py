@@ -1,8 +1,6 @@
 """Assemble an Anthropic answer from its events."""
 
-import json
 from collections.abc import Iterator
-from typing import Any
 
 from pydantic import JsonValue
 
@@ -17,7 +15,7 @@ from duckflow.domain.model import (
     ToolCall,
     Usage,
 )
-from duckflow.llm.wire.lenient import LenientModel, StreamedError
+from duckflow.llm.wire.json_fields import JsonFields, StreamedError
 
 STOPS: dict[str, StopReason] = {
     "max_tokens": "length",
@@ -40,78 +38,13 @@ ERROR_STATUS = {
 """HTTP status by the type of an error inside a stream, which has none."""
 
 
-class AnthropicOutputDetails(LenientModel):
-    """Thinking tokens within the output."""
-
-    thinking_tokens: int | None = None
-
-
-class AnthropicTokenCounts(LenientModel):
-    """Usage as this wire reports it: `input_tokens` excludes cached tokens."""
-
-    input_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-    output_tokens: int | None = None
-    output_tokens_details: AnthropicOutputDetails | None = None
-
-
-class AnthropicBlock(LenientModel):
-    """Start of a text, tool call or thinking block; the whole block in an answer that is not streamed."""
-
-    type: str = ""
-    text: str | None = None
-    id: str | None = None
-    name: str | None = None
-    input: dict[str, Any] | None = None
-    thinking: str | None = None
-    signature: str | None = None
-    data: str | None = None
-
-
-class AnthropicMessage(LenientModel):
-    """Start of the message, or the whole message if it is not streamed."""
-
-    content: tuple[AnthropicBlock, ...] = ()
-    stop_reason: str | None = None
-    usage: AnthropicTokenCounts | None = None
-
-
-class AnthropicDelta(LenientModel):
-    """Next part of a block or of the message."""
-
-    text: str | None = None
-    thinking: str | None = None
-    signature: str | None = None
-    partial_json: str | None = None
-    stop_reason: str | None = None
-
-
-class Failure(LenientModel):
-    """Error inside the stream."""
-
-    type: str | None = None
-
-
-class Event(LenientModel):
-    """Event of the stream."""
-
-    type: str = ""
-    index: int = 0
-    message: AnthropicMessage | None = None
-    content_block: AnthropicBlock | None = None
-    delta: AnthropicDelta | None = None
-    usage: AnthropicTokenCounts | None = None
-    error: Failure | None = None
-
-
 class _OpenBlock:
     """Block that is still arriving. `written` is the JSON of a call or the text of a thought."""
 
-    def __init__(self, block: AnthropicBlock, place: int) -> None:
-        self.begun, self.place = block, place
-        self.written = block.thinking or ""
-        self.signature = block.signature or ""
+    def __init__(self, block: JsonFields, place: int) -> None:
+        self.begun, self.type, self.place = block, block.text("type"), place
+        self.written = block.text("thinking")
+        self.signature = block.text("signature")
 
 
 class AnthropicResponse:
@@ -123,26 +56,26 @@ class AnthropicResponse:
         self._blocks: dict[int, _OpenBlock] = {}
         self._said = False
         self._stop: StopReason = "end"
-        self._counts = AnthropicTokenCounts()
+        self._counts: dict[str, JsonValue] = {}
 
     def add(self, data: str) -> list[ModelPiece]:
         """Process an event, and return its text and thinking."""
-        event = Event.from_json(data)
-        if event.error is not None:
-            raise StreamedError(ERROR_STATUS.get(event.error.type or "", 500))
-        match event.type:
+        event = JsonFields.parse(data)
+        index, delta = event.count("index"), event.inner("delta")
+        if error := event.inner("error").values:
+            raise StreamedError(ERROR_STATUS.get(str(error.get("type")), 500))
+        match event.text("type"):
             case "message":
-                return self._whole(AnthropicMessage.from_json(data))
-            case "message_start" if event.message and event.message.usage:
-                self._count(event.message.usage)
-            case "content_block_start" if event.content_block:
-                return self._begin(event.index, event.content_block)
-            case "content_block_delta" if event.delta:
-                return self._continue(event.index, event.delta)
+                return self._whole(event)
+            case "message_start":
+                self._count(event.inner("message"))
+            case "content_block_start":
+                return self._begin(index, event.inner("content_block"))
+            case "content_block_delta":
+                return self._continue(index, delta)
             case "message_delta":
-                self._count(event.usage or AnthropicTokenCounts())
-                reason = event.delta.stop_reason if event.delta else None
-                self._stop = STOPS.get(reason or "", "end")
+                self._count(event)
+                self._stop = STOPS.get(delta.text("stop_reason"), "end")
             case "message_stop":
                 self.ended = True
             case _:
@@ -155,33 +88,35 @@ class AnthropicResponse:
             raise Unavailable("llm.cut_off")
         for block in self._blocks.values():
             begun = block.begun
-            if begun.type == "tool_use":
-                whole = block.written or json.dumps(begun.input or {}, ensure_ascii=False)
-                yield ToolCall(name=begun.name or "", arguments=whole, id=begun.id or "")
+            if block.type == "tool_use":
+                arguments = block.written or begun.json("input") or "{}"
+                yield ToolCall(name=begun.text("name"), arguments=arguments, id=begun.text("id"))
         yield from self._thoughts()
         yield StreamEnd(stop=self._stop, usage=self._usage())
 
-    def _whole(self, message: AnthropicMessage) -> list[ModelPiece]:
+    def _whole(self, message: JsonFields) -> list[ModelPiece]:
         """Process the answer of a server that does not stream."""
         self.ended = True
-        self._count(message.usage or AnthropicTokenCounts())
-        self._stop = STOPS.get(message.stop_reason or "", "end")
-        return [piece for index, block in enumerate(message.content) for piece in self._begin(index, block)]
+        self._count(message)
+        self._stop = STOPS.get(message.text("stop_reason"), "end")
+        blocks = enumerate(message.objects("content"))
+        return [piece for index, block in blocks for piece in self._begin(index, block)]
 
-    def _begin(self, index: int, block: AnthropicBlock) -> list[ModelPiece]:
-        if block.type in ("tool_use", "thinking", "redacted_thinking"):
-            called = sum(known.begun.type == "tool_use" for known in self._blocks.values())
+    def _begin(self, index: int, block: JsonFields) -> list[ModelPiece]:
+        kind = block.text("type")
+        if kind in ("tool_use", "thinking", "redacted_thinking"):
+            called = sum(known.type == "tool_use" for known in self._blocks.values())
             self._blocks[index] = _OpenBlock(block, self._said + called)
-        return self._pieces(block.text if block.type == "text" else "", block.thinking)
+        return self._pieces(block.text("text") if kind == "text" else "", block.text("thinking"))
 
-    def _continue(self, index: int, delta: AnthropicDelta) -> list[ModelPiece]:
+    def _continue(self, index: int, delta: JsonFields) -> list[ModelPiece]:
         if block := self._blocks.get(index):
-            block.written += delta.partial_json or delta.thinking or ""
-            block.signature += delta.signature or ""
-        return self._pieces(delta.text, delta.thinking)
+            block.written += delta.text("partial_json") or delta.text("thinking")
+            block.signature += delta.text("signature")
+        return self._pieces(delta.text("text"), delta.text("thinking"))
 
-    def _pieces(self, text: str | None, thinking: str | None) -> list[ModelPiece]:
-        self._said = self._said or bool(text and text.strip())
+    def _pieces(self, text: str, thinking: str) -> list[ModelPiece]:
+        self._said = self._said or bool(text.strip())
         return [
             *([ThinkingPiece(text=thinking)] if thinking else []),
             *([TextPiece(text=text)] if text else []),
@@ -190,28 +125,27 @@ class AnthropicResponse:
     def _thoughts(self) -> Iterator[Thought]:
         """Yield thinking to send back later. Without a signature it is incomplete and would be refused."""
         for block in self._blocks.values():
-            data: dict[str, JsonValue] = {"type": block.begun.type}
-            if block.begun.type == "thinking" and block.signature:
+            data: dict[str, JsonValue] = {"type": block.type}
+            if block.type == "thinking" and block.signature:
                 data["signature"] = block.signature
                 yield Thought(model=self._model, text=block.written, data=data, place=block.place)
-            elif block.begun.type == "redacted_thinking":
-                data["data"] = block.begun.data or ""
+            elif block.type == "redacted_thinking":
+                data["data"] = block.begun.text("data")
                 yield Thought(model=self._model, data=data, place=block.place)
 
-    def _count(self, counts: AnthropicTokenCounts) -> None:
+    def _count(self, message: JsonFields) -> None:
         """Merge token counts. The end repeats some counts of the start; the latest value counts."""
-        self._counts = self._counts.model_copy(
-            update={name: value for name, value in counts if value is not None}
-        )
+        usage = message.inner("usage").values
+        self._counts |= {name: value for name, value in usage.items() if value is not None}
 
     def _usage(self) -> Usage:
-        counts = self._counts
-        read, written = counts.cache_read_input_tokens or 0, counts.cache_creation_input_tokens or 0
-        details = counts.output_tokens_details or AnthropicOutputDetails()
+        """Return the counts. Anthropic's `input_tokens` excludes cached tokens, ours includes them."""
+        counts = JsonFields(self._counts)
+        read, written = counts.count("cache_read_input_tokens"), counts.count("cache_creation_input_tokens")
         return Usage(
-            input_tokens=(counts.input_tokens or 0) + read + written,
+            input_tokens=counts.count("input_tokens") + read + written,
             cached_tokens=read,
             cache_written_tokens=written,
-            output_tokens=counts.output_tokens or 0,
-            thinking_tokens=details.thinking_tokens or 0,
+            output_tokens=counts.count("output_tokens"),
+            thinking_tokens=counts.inner("output_tokens_details").count("thinking_tokens"),
         )

@@ -2,16 +2,15 @@
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
-from uuid import uuid4
 
 from duckflow.domain.frozen import replace
-from duckflow.domain.model import ModelPiece, ModelRequest, ModelTraits, ToolCall
+from duckflow.domain.model import ModelPiece, ModelRequest, ModelTraits
+from duckflow.llm.endpoints import Endpoint
 from duckflow.llm.streams import closing, read_end
-from duckflow.llm.wire.endpoints import Endpoint
 from duckflow.llm.wire.errors import not_understood, status_failure
 from duckflow.llm.wire.fallbacks import Fallback, Fallbacks
 from duckflow.llm.wire.http import HttpConnection
-from duckflow.llm.wire.lenient import StreamedError
+from duckflow.llm.wire.json_fields import StreamedError
 
 
 class WireResponse(Protocol):
@@ -65,27 +64,18 @@ class WireModel:
         await self._connection.aclose()
 
     async def _answer(self, request: ModelRequest, body: dict[str, Any]) -> AsyncGenerator[ModelPiece]:
-        answer = self._wire.response(self.traits.name)
-        async with closing(self._connection.post(self._wire.path, body, request.time_limit_s)) as events:
-            async for data in events:
-                try:
-                    pieces = answer.add(data)
-                except ValueError as exc:
-                    raise not_understood(self._endpoint, data) from exc
-                except StreamedError as exc:
-                    raise status_failure(self._endpoint, exc.status, exc.said or data) from exc
-                for piece in pieces:
-                    yield piece
-                if answer.ended:
-                    await read_end(events)
-                    break
-        used: set[str] = set()
-        for piece in answer.rest():
-            yield _identified(piece, used) if isinstance(piece, ToolCall) else piece
-
-
-def _identified(call: ToolCall, used: set[str]) -> ToolCall:
-    """Return the call with an id unique in its answer: some servers send none, or always the same."""
-    name = call.id if call.id and call.id not in used else uuid4().hex[:9]
-    used.add(name)
-    return replace(call, id=name)
+        answer, data = self._wire.response(self.traits.name), ""
+        try:
+            async with closing(self._connection.post(self._wire.path, body, request.time_limit_s)) as events:
+                async for data in events:
+                    for piece in answer.add(data):
+                        yield piece
+                    if answer.ended:
+                        await read_end(events)
+                        break
+            for piece in answer.rest():
+                yield piece
+        except ValueError as exc:
+            raise not_understood(self._endpoint, data) from exc
+        except StreamedError as exc:
+            raise status_failure(self._endpoint, exc.status, exc.said or data) from exc

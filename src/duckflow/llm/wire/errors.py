@@ -3,13 +3,14 @@
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from duckflow.domain.errors import PromptTooLong, ProviderError, ToolsUnsupported, Unavailable
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.text import one_line
-from duckflow.llm.wire.endpoints import Endpoint
+from duckflow.llm.endpoints import Endpoint
 from duckflow.llm.wire.window_errors import read_too_long
 
 REFUSED = "llm.refused_request"
@@ -26,7 +27,7 @@ _NOT_TAKEN = lazy_regex(
 
 
 def status_failure(
-    endpoint: Endpoint, status: int, body: str = "", retry_after: str | None = None
+    endpoint: Endpoint, status: int, body: str = "", wait_s: float | None = None
 ) -> ProviderError:
     """Return our error for an HTTP status, or for a status inside a stream."""
     provider, address = endpoint.provider.name, endpoint.shown_address
@@ -45,11 +46,10 @@ def status_failure(
     if status == 404 or (status == 400 and '"model_not_found"' in body):
         return ProviderError("llm.unknown_model", model=endpoint.model, address=address)
     if status == 429:
-        return Unavailable("llm.rate_limited", retry_after_s=seconds_to_wait(retry_after), provider=provider)
+        return Unavailable("llm.rate_limited", retry_after_s=wait_s, provider=provider)
     if status >= 500 or status in (408, 409, 425) or "tool_use_failed" in body:
-        wait = seconds_to_wait(retry_after)
         return Unavailable(
-            "llm.server_error", retry_after_s=wait, provider=provider, status=status, detail=detail
+            "llm.server_error", retry_after_s=wait_s, provider=provider, status=status, detail=detail
         )
     if status < 400:
         return ProviderError("llm.redirected", address=address, status=status)
@@ -68,37 +68,19 @@ def lost(
     return error(key, address=endpoint.shown_address, detail=plain(str(exc) or type(exc).__name__))
 
 
-def seconds_to_wait(retry_after: str | None) -> float | None:
-    """Parse a Retry-After header, in seconds or as a date. Return None if it is missing or invalid."""
-    if not retry_after:
-        return None
-    try:
-        seconds = float(retry_after)
-    except ValueError:
-        from email.utils import parsedate_to_datetime  # noqa: PLC0415 - rarely needed, slow to import
-
-        try:
-            at = parsedate_to_datetime(retry_after)
-            seconds = (at.astimezone(UTC) - datetime.now(UTC)).total_seconds()
-        except (ValueError, OverflowError):
-            return None
-    return max(seconds, 0.0) if math.isfinite(seconds) else None
-
-
-def wait_of(headers: Mapping[str, str]) -> str | None:
-    """Return the wait that an error's headers ask for, as a Retry-After value, or None.
+def wait_of(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds to wait that an error's headers ask for, or None.
 
     Reads `retry-after-ms`, `retry-after`, and the reset time of an exhausted limit:
     `x-ratelimit-reset-requests: 6m0s`, `anthropic-ratelimit-tokens-reset: 2026-11-18T22:00:00Z`.
     """
     milliseconds = _number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
-        return str(milliseconds / 1000)
+        return milliseconds / 1000
     if headers.get("retry-after"):
-        return headers["retry-after"]
+        return _until(headers["retry-after"])
     waits = (_until(headers.get(reset, "")) for left, reset in _LIMITS if _number(headers.get(left, "")) == 0)
-    longest = max((wait for wait in waits if wait is not None), default=None)
-    return None if longest is None else str(longest)
+    return max((wait for wait in waits if wait is not None), default=None)
 
 
 _KINDS = ("requests", "tokens", "input-tokens", "output-tokens")
@@ -117,12 +99,14 @@ def _until(said: str) -> float | None:
     if parts and "".join(number + unit for number, unit in parts) == said:
         return sum(float(number) * _SECONDS[unit] for number, unit in parts)
     seconds = _number(said)
-    if seconds is not None:
+    if seconds is not None or not said:
         return seconds
-    try:
-        return max((datetime.fromisoformat(said) - datetime.now(UTC)).total_seconds(), 0.0)
-    except (ValueError, TypeError):  # a date without a time zone can't be compared
-        return None
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - rarely needed, slow to import
+
+    for parse in (datetime.fromisoformat, parsedate_to_datetime):
+        with suppress(ValueError, OverflowError, TypeError):  # a date without a time zone can't be compared
+            return max((parse(said) - datetime.now(UTC)).total_seconds(), 0.0)
+    return None
 
 
 def _number(said: str) -> float | None:

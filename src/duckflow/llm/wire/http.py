@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from duckflow.config.version import __version__
 from duckflow.domain.errors import ProviderError
+from duckflow.llm.endpoints import Endpoint
 from duckflow.llm.streams import MAX_ANSWER_BYTES, bounded, closing
-from duckflow.llm.wire.endpoints import Endpoint
 from duckflow.llm.wire.errors import not_understood, status_failure, wait_of
 from duckflow.llm.wire.plain_http import PlainAnswer, PlainClient, speaks_plainly
 
@@ -71,18 +71,14 @@ class HttpConnection:
     async def _event_data(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
         """Yield the data of each complete event that has any."""
         data: list[bytes] = []
-        rest: list[bytes] = []
-        size, held = 0, 0
+        size, rest = 0, bytearray()
         async for piece in pieces:
-            rest.append(piece)
-            held += len(piece)
+            rest += piece
             if b"\n" in piece or b"\r" in piece:
-                whole = b"".join(rest)
-                half = whole[-1:] == b"\r"  # may be half of a \r\n
-                *lines, last = (
-                    whole.removesuffix(b"\r").replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-                )
-                for line in lines:
+                lines = rest.splitlines(keepends=True)
+                # The last line may be incomplete: a \r may be half of a \r\n.
+                rest = bytearray() if lines[-1].endswith(b"\n") else lines.pop()
+                for line in (bytes(line.rstrip(b"\r\n")) for line in lines):
                     size += len(line)
                     self._check(size, MAX_EVENT_BYTES)
                     if line.startswith(b"data:"):
@@ -91,9 +87,7 @@ class HttpConnection:
                         if any(data):
                             yield b"\n".join(data)
                         data, size = [], 0
-                rest = [last + b"\r" if half else last]
-                held = len(last)
-            self._check(size + held, MAX_EVENT_BYTES)
+            self._check(size + len(rest), MAX_EVENT_BYTES)
 
     def _check(self, size: int, limit: int) -> None:
         if size > limit:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import httpx2
 
 from duckflow.domain.errors import ProviderError, Unavailable
-from duckflow.llm.wire.endpoints import Endpoint, is_loopback
+from duckflow.llm.endpoints import Endpoint, is_loopback
 from duckflow.llm.wire.errors import lost
 from duckflow.llm.wire.plain_http import CONNECT_TIMEOUT_S
 

@@ -5,14 +5,20 @@ from itertools import groupby
 
 from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits, ToolCall
 from duckflow.domain.patterns import lazy_regex
+from duckflow.llm.endpoints import Endpoint
 from duckflow.llm.wire.client import WireFormat
-from duckflow.llm.wire.endpoints import Endpoint
 from duckflow.llm.wire.fallbacks import Body, Fallback
 from duckflow.llm.wire.openai_response import THINKING_FIELDS, OpenAIResponse
-from duckflow.llm.wire.request import answer_room, cache_marks, leading_system, usable_messages
+from duckflow.llm.wire.request import (
+    CHAT_ID,
+    answer_room,
+    bearer,
+    cache_marks,
+    leading_system,
+    usable_messages,
+)
 
 _MISTRAL_ID = lazy_regex(r"[a-zA-Z0-9]{9}")
-_ANY_ID = lazy_regex(r"[\x21-\x7e]{1,64}")
 
 MARKED_MODELS = ("anthropic/", "google/", "openai/gpt-5.6", "openai/gpt-6", "openai/gpt-7")
 """OpenRouter models whose prompt cache needs marks, or works better with them."""
@@ -28,10 +34,6 @@ THINKING_MISSED = (
     "missing reasoning_content",
 )
 """Words in the errors of servers that require an answer's thinking to be sent back."""
-
-
-def _headers(key: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {key}"} if key else {}
 
 
 def _body(endpoint: Endpoint, traits: ModelTraits, request: ModelRequest) -> Body:
@@ -64,17 +66,7 @@ def _body(endpoint: Endpoint, traits: ModelTraits, request: ModelRequest) -> Bod
     if request.stop:
         body["stop"] = list(request.stop)
     if request.tools:
-        body["tools"] = [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": tool.parameters,
-                },
-            }
-            for tool in request.tools
-        ]
+        body["tools"] = [{"type": "function", "function": tool.model_dump()} for tool in request.tools]
     return body
 
 
@@ -82,7 +74,7 @@ def turns(
     request: ModelRequest, model: str = "", *, marks: bool = False, short_ids: bool = False
 ) -> list[Body]:
     """Return one entry per turn. Many chat templates refuse repeated roles and late system messages."""
-    messages = usable_messages(request, model, fitting_id=_MISTRAL_ID if short_ids else _ANY_ID)
+    messages = usable_messages(request, model, fitting_id=_MISTRAL_ID if short_ids else CHAT_ID)
     system = leading_system(messages)
     marked = cache_marks(messages) if marks else set[int]()
 
@@ -191,10 +183,6 @@ def _without_null(body: Body) -> Body:
     return {**body, "messages": messages}
 
 
-def _without_effort(body: Body) -> Body:
-    return {**body, "reasoning_effort": "none"}
-
-
 def _with_completion_tokens(body: Body) -> Body:
     rest = {name: value for name, value in body.items() if name != "max_tokens"}
     return {**rest, "max_completion_tokens": body["max_tokens"]}
@@ -224,7 +212,7 @@ FALLBACKS = (
     Fallback("max_completion_tokens", ("max_completion_tokens", "max_tokens")),
     Fallback("max_tokens", ("max_tokens",)),
     # On this wire, OpenAI's thinking models accept tools only with thinking switched off.
-    Fallback("tools", ("tools with reasoning",), _without_effort),
+    Fallback("tools", ("tools with reasoning",), {"reasoning_effort": "none"}),
     # DeepSeek and Kimi require the field in every answer with calls, even without thinking.
     Fallback("messages", THINKING_MISSED, _with_empty_thinking),
     Fallback("reasoning_effort", ("effort", "think", "reasoning")),
@@ -235,4 +223,4 @@ FALLBACKS = (
     Fallback("messages", ("content",), _without_null),
 )
 
-OPENAI = WireFormat("/chat/completions", _headers, _body, OpenAIResponse, FALLBACKS)
+OPENAI = WireFormat("/chat/completions", bearer, _body, OpenAIResponse, FALLBACKS)

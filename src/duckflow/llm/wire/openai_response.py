@@ -1,8 +1,7 @@
 """Assemble an OpenAI-compatible answer from its chunks."""
 
-import json
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import cast
 
 from pydantic import JsonValue
 
@@ -17,7 +16,7 @@ from duckflow.domain.model import (
     ToolCall,
     Usage,
 )
-from duckflow.llm.wire.lenient import LenientModel, StreamedError
+from duckflow.llm.wire.json_fields import JsonFields, StreamedError
 
 STOPS: dict[str, StopReason] = {
     "length": "length",
@@ -34,115 +33,20 @@ A server that uses several fields gets only the first of them back.
 """
 
 
-class OpenAIPart(LenientModel):
-    """Part of a message's content."""
-
-    text: str | None = None
-    thinking: "str | tuple[OpenAIPart, ...] | None" = None
-
-
-class Function(LenientModel):
-    """Called function and its arguments."""
-
-    name: str | None = None
-    arguments: str | dict[str, Any] | None = None
-
-
-class CallPart(LenientModel):
-    """Piece of a tool call."""
-
-    index: int | None = None
-    id: str | None = None
-    function: Function = Function()
-    extra_content: dict[str, JsonValue] | None = None
-    """Gemini's thought signature, from Google's OpenAI-compatible server."""
+def _usage(counts: JsonFields) -> Usage:
+    read = counts.inner("prompt_tokens_details")
+    return Usage(
+        input_tokens=counts.count("prompt_tokens"),
+        cached_tokens=read.count("cached_tokens")
+        or counts.count("cached_tokens")
+        or counts.count("num_cached_tokens"),  # Mistral's name
+        cache_written_tokens=read.count("cache_write_tokens"),
+        output_tokens=counts.count("completion_tokens"),
+        thinking_tokens=counts.inner("completion_tokens_details").count("reasoning_tokens"),
+    )
 
 
-class Message(LenientModel):
-    """Text, thinking and calls of the model, complete or a part of them."""
-
-    content: str | tuple[OpenAIPart, ...] | None = None
-    refusal: str | None = None
-    reasoning_content: str | None = None
-    reasoning: str | None = None
-    reasoning_details: tuple[dict[str, JsonValue], ...] | None = None
-    tool_calls: tuple[CallPart, ...] | None = None
-
-    @property
-    def text(self) -> str:
-        """Return the text of the content and of a refusal."""
-        content = self.content or ""
-        said = content if isinstance(content, str) else "".join(part.text or "" for part in content)
-        return said + (self.refusal or "")
-
-    @property
-    def thinking(self) -> str:
-        """Return the thinking in the parts of the content."""
-        return "" if isinstance(self.content, str) else "".join(_thought(part) for part in self.content or ())
-
-
-def _thought(part: OpenAIPart) -> str:
-    thinking = part.thinking or ""
-    return thinking if isinstance(thinking, str) else "".join(inner.text or "" for inner in thinking)
-
-
-class OpenAIChoice(LenientModel):
-    """One of the answers; we only request one."""
-
-    delta: Message | None = None
-    message: Message | None = None
-    finish_reason: str | None = None
-
-
-class TokenDetails(LenientModel):
-    """Prompt tokens read from and written to a cache, and thinking tokens of the answer."""
-
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
-    reasoning_tokens: int | None = None
-
-
-class OpenAITokenCounts(LenientModel):
-    """Usage as this wire reports it."""
-
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    cached_tokens: int | None = None
-    num_cached_tokens: int | None = None
-    """Mistral's name for `cached_tokens`."""
-    prompt_tokens_details: TokenDetails | None = None
-    completion_tokens_details: TokenDetails | None = None
-
-    @property
-    def usage(self) -> Usage:
-        """Return the counts as our Usage."""
-        details = self.prompt_tokens_details or TokenDetails()
-        thought = self.completion_tokens_details or TokenDetails()
-        return Usage(
-            input_tokens=self.prompt_tokens or 0,
-            cached_tokens=details.cached_tokens or self.cached_tokens or self.num_cached_tokens or 0,
-            cache_written_tokens=details.cache_write_tokens or 0,
-            output_tokens=self.completion_tokens or 0,
-            thinking_tokens=thought.reasoning_tokens or 0,
-        )
-
-
-class GroqExtra(LenientModel):
-    """Groq's extra field of a chunk."""
-
-    usage: OpenAITokenCounts | None = None
-
-
-class Chunk(LenientModel):
-    """Event of the stream, or the whole answer of a server that does not stream."""
-
-    choices: tuple[OpenAIChoice, ...] | None = None
-    usage: OpenAITokenCounts | None = None
-    x_groq: GroqExtra | None = None
-    error: dict[str, Any] | str | None = None
-
-
-def _status(error: dict[str, Any] | str) -> int:
+def _status(error: JsonValue) -> int:
     """Return the HTTP status of an error inside a stream: `code`, or `status_code` with Groq, else 500."""
     said = (error.get("code"), error.get("status_code")) if isinstance(error, dict) else ()
     return next((status for status in said if isinstance(status, int) and status >= 400), 500)
@@ -151,20 +55,20 @@ def _status(error: dict[str, Any] | str) -> int:
 class _OpenCall:
     """Tool call whose arguments are still arriving."""
 
-    def __init__(self, part: CallPart) -> None:
-        self.index, self.id, self.name, self.arguments = part.index, part.id, "", ""
-        self.extra = part.extra_content
+    def __init__(self, part: JsonFields) -> None:
+        self._index = part.values.get("index")
+        self.id, self.name, self.arguments = part.text("id"), "", ""
+        self.extra = part.inner("extra_content").values
+        """Gemini's thought signature, from Google's OpenAI-compatible server."""
 
-    def takes(self, part: CallPart) -> bool:
+    def takes(self, part: JsonFields) -> bool:
         """Return True if a piece belongs to this call; some servers always send index 0, but distinct ids."""
-        return part.index == self.index and (not part.id or part.id == self.id) and part.index is not None
+        index = part.values.get("index")
+        return index == self._index and index is not None and part.text("id") in ("", self.id)
 
-    def add(self, function: Function) -> None:
-        self.name += function.name or ""
-        arguments = function.arguments or ""
-        self.arguments += (
-            arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-        )
+    def add(self, function: JsonFields) -> None:
+        self.name += function.text("name")
+        self.arguments += function.json("arguments")
 
 
 class OpenAIResponse:
@@ -185,35 +89,39 @@ class OpenAIResponse:
         if data.strip() == "[DONE]":  # the end, even without a finish_reason
             self.ended, self._stop = True, self._stop or "end"
             return []
-        chunk = Chunk.from_json(data)
-        if chunk.error is not None:
-            raise StreamedError(_status(chunk.error))
+        chunk = JsonFields.parse(data)
+        if (error := chunk.values.get("error")) is not None:
+            raise StreamedError(_status(error))
         return self.add_chunk(chunk)
 
-    def add_chunk(self, chunk: Chunk) -> list[ModelPiece]:
+    def add_chunk(self, chunk: JsonFields) -> list[ModelPiece]:
         """Process a chunk, and return its text and thinking."""
-        counts = chunk.usage or (chunk.x_groq and chunk.x_groq.usage)
-        if counts is not None:
-            self._usage = counts.usage
-        if not chunk.choices:
+        counts = chunk.inner("usage").values or chunk.inner("x_groq").inner("usage").values
+        if counts:
+            self._usage = _usage(JsonFields(counts))
+        choices = chunk.objects("choices")
+        if not choices:
             return []
-        choice = chunk.choices[0]
-        if choice.finish_reason == "error":
+        choice = choices[0]
+        reason, delta, whole = choice.text("finish_reason"), choice.inner("delta"), choice.inner("message")
+        if reason == "error":
             raise Unavailable("llm.cut_off")
-        message = choice.delta or choice.message or Message()
-        if choice.finish_reason or choice.message is not None:
-            self._stop = STOPS.get(choice.finish_reason or "", "end")
-        for part in message.tool_calls or ():
+        message = delta if delta.values else whole
+        if reason or whole.values:
+            self._stop = STOPS.get(reason, "end")
+        for part in message.objects("tool_calls"):
             if not self._calls or not self._calls[-1].takes(part):
                 self._calls.append(_OpenCall(part))
-            self._calls[-1].add(part.function)
-        if message.refusal:
+            self._calls[-1].add(part.inner("function"))
+        refusal = message.text("refusal")
+        if refusal:
             self._stop = "refusal"
-        self._said = self._said or bool(message.text.strip())
+        text = message.joined("content") + refusal
+        self._said = self._said or bool(text.strip())
         thinking = self._think(message)
         return [
             *([ThinkingPiece(text=thinking)] if thinking else []),
-            *([TextPiece(text=message.text)] if message.text else []),
+            *([TextPiece(text=text)] if text else []),
         ]
 
     def rest(self) -> Iterator[ModelPiece]:
@@ -221,29 +129,28 @@ class OpenAIResponse:
         if self._stop is None:
             raise Unavailable("llm.cut_off")
         for call in self._calls:
-            yield ToolCall(name=call.name, arguments=call.arguments or "{}", id=call.id or "")
+            yield ToolCall(name=call.name, arguments=call.arguments or "{}", id=call.id)
         yield from self._thoughts()
         # Some servers send "stop" instead of "tool_calls".
         stop = "tool_calls" if self._calls and self._stop == "end" else self._stop
         yield StreamEnd(stop=stop, usage=self._usage)
 
-    def _think(self, message: Message) -> str:
+    def _think(self, message: JsonFields) -> str:
         """Return the thinking in a message, and store it by the field in which it arrived."""
+        parts = message.values.get("content")
         found = {
-            "reasoning_content": message.reasoning_content,
-            "reasoning": message.reasoning,
-            "thinking": message.thinking,
+            "reasoning_content": message.text("reasoning_content"),
+            "reasoning": message.text("reasoning"),
+            "thinking": message.joined("content", "thinking") if isinstance(parts, list) else "",
         }
         for field, text in found.items():
             if text:
                 self._thinking[field] = self._thinking.get(field, "") + text
-        for detail in message.reasoning_details or ():
-            self._add_detail(detail)
-        details = "".join(
-            str(detail.get("text") or detail.get("summary") or "")
-            for detail in message.reasoning_details or ()
-        )
-        return next((text for text in found.values() if text), details)
+        details = message.objects("reasoning_details")
+        for detail in details:
+            self._add_detail(detail.values)
+        shown = "".join(detail.text("text") or detail.text("summary") for detail in details)
+        return next((text for text in found.values() if text), shown)
 
     def _add_detail(self, detail: dict[str, JsonValue]) -> None:
         """Join fragments of OpenRouter's `reasoning_details` that have the same type and index."""

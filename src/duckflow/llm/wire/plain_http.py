@@ -7,7 +7,7 @@ from time import monotonic
 from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
-from duckflow.llm.wire.endpoints import Endpoint, is_loopback
+from duckflow.llm.endpoints import Endpoint, is_loopback
 from duckflow.llm.wire.errors import lost, not_understood
 
 CONNECT_TIMEOUT_S = 15.0

@@ -29,8 +29,8 @@ from duckflow.domain.model import (
     ToolCall,
     Usage,
 )
+from duckflow.llm.endpoints import Endpoint
 from duckflow.llm.streams import MAX_ANSWER_BYTES, bounded, closing
-from duckflow.llm.wire.endpoints import Endpoint
 from duckflow.llm.wire.errors import plain, status_failure
 from duckflow.llm.wire.library_http import TRANSPORT_ERRORS, transport_failure
 from duckflow.llm.wire.request import answer_room, usable_messages
@@ -150,8 +150,7 @@ class PydanticAIModel:
     def _status(self, exc: foreign.ModelAPIError, status: int) -> ProviderError:
         body = exc.body or str(exc)
         body = body if isinstance(body, str) else json.dumps(body, default=str)
-        wait = None if exc.retry_after is None else str(exc.retry_after)
-        return status_failure(self._endpoint, status, body, wait)
+        return status_failure(self._endpoint, status, body, exc.retry_after)
 
 
 def open_pydantic_ai(endpoint: Endpoint, traits: ModelTraits) -> PydanticAIModel:

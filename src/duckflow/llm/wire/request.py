@@ -9,7 +9,7 @@ from re import Pattern
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import PICTURE_TOKENS, ChatMessage, ModelRequest, ModelTraits, ToolCall
 from duckflow.domain.patterns import lazy_regex
-from duckflow.llm.wire.endpoints import THINKING_ALLOWANCE
+from duckflow.llm.endpoints import THINKING_ALLOWANCE
 
 BYTES_PER_TOKEN = 3
 """Low, so that the estimate of a prompt's tokens is rather too high."""
@@ -21,11 +21,16 @@ MAX_CACHE_MARKS = 4
 """Limit on cache marks: Anthropic refuses more, OpenAI ignores more."""
 
 _BAD_IN_NAME = lazy_regex(r"[^a-zA-Z0-9_-]")
-_CHAT_ID = lazy_regex(r"[\x21-\x7e]{1,64}")
+CHAT_ID = lazy_regex(r"[\x21-\x7e]{1,64}")
+
+
+def bearer(key: str) -> dict[str, str]:
+    """Return the header that carries a key, which may be empty."""
+    return {"Authorization": f"Bearer {key}"} if key else {}
 
 
 def usable_messages(
-    request: ModelRequest, model: str, *, fitting_id: Pattern[str] = _CHAT_ID
+    request: ModelRequest, model: str, *, fitting_id: Pattern[str] = CHAT_ID
 ) -> tuple[ChatMessage, ...]:
     """Return the messages in a form that a provider accepts.
 

@@ -7,28 +7,23 @@ from collections.abc import Iterator
 
 from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits
 from duckflow.domain.patterns import lazy_regex
+from duckflow.llm.endpoints import Endpoint
 from duckflow.llm.wire.client import WireFormat
-from duckflow.llm.wire.endpoints import Endpoint
 from duckflow.llm.wire.fallbacks import Body, Fallback
-from duckflow.llm.wire.request import answer_room, cache_marks, leading_system, usable_messages
+from duckflow.llm.wire.request import answer_room, bearer, cache_marks, leading_system, usable_messages
 from duckflow.llm.wire.responses_response import ResponsesResponse
 
 MARK = {"prompt_cache_breakpoint": {"mode": "explicit"}}
 
-_ID = lazy_regex(r"[\x21-\x7e]{1,64}")
 _GPT = lazy_regex(r"gpt-(\d+)(?:\.(\d+))?(?!-chat|\d)")
 _O_SERIES = lazy_regex(r"o\d")
-
-
-def _headers(key: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {key}"} if key else {}
 
 
 def _body(endpoint: Endpoint, traits: ModelTraits, request: ModelRequest) -> Body:
     name = endpoint.model.rpartition("/")[2]
     version = _version(name)
     thinks = version >= (5, 0) or bool(_O_SERIES.match(name))
-    messages = usable_messages(request, traits.name, fitting_id=_ID)
+    messages = usable_messages(request, traits.name)
     marks = cache_marks(messages) if version >= (5, 6) else set[int]()
     system = leading_system(messages)
     body: Body = {
@@ -61,16 +56,7 @@ def _body(endpoint: Endpoint, traits: ModelTraits, request: ModelRequest) -> Bod
         schema = {"name": request.output, "schema": request.answer_schema, "strict": False}
         body["text"] = {"format": {"type": "json_schema", **schema}}
     if request.tools:
-        body["tools"] = [
-            {
-                "type": "function",
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": tool.parameters,
-                "strict": False,
-            }
-            for tool in request.tools
-        ]
+        body["tools"] = [{"type": "function", **tool.model_dump(), "strict": False} for tool in request.tools]
     return body
 
 
@@ -162,4 +148,4 @@ FALLBACKS = (
     Fallback("max_output_tokens", ("max_output_tokens",)),
 )
 
-RESPONSES = WireFormat("/responses", _headers, _body, ResponsesResponse, FALLBACKS)
+RESPONSES = WireFormat("/responses", bearer, _body, ResponsesResponse, FALLBACKS)

@@ -1,9 +1,7 @@
 """Assemble a Responses answer from its events."""
 
-import json
 from bisect import bisect
 from collections.abc import Iterator
-from typing import Any
 
 from pydantic import JsonValue
 
@@ -19,7 +17,7 @@ from duckflow.domain.model import (
     ToolCall,
     Usage,
 )
-from duckflow.llm.wire.lenient import LenientModel, StreamedError
+from duckflow.llm.wire.json_fields import JsonFields, StreamedError
 
 ERROR_STATUS = (("rate_limit", 429), ("quota", 429), ("invalid", 400), ("context", 400), ("unsupported", 400))
 """HTTP status by a part of the code of an error inside a stream; 500 if none matches."""
@@ -28,134 +26,46 @@ DELTAS = ("response.output_text.delta", "response.refusal.delta")
 THINKING_DELTAS = ("response.reasoning_summary_text.delta", "response.reasoning_text.delta")
 
 
-class ResponsesPart(LenientModel):
-    """Part of a message, of a summary, or of plain reasoning."""
-
-    type: str = ""
-    text: str | None = None
-    refusal: str | None = None
-
-
-class ResponsesItem(LenientModel):
-    """Item of the answer: a message, a call, or reasoning."""
-
-    type: str = ""
-    id: str | None = None
-    phase: str | None = None
-    content: tuple[ResponsesPart, ...] | None = None
-    summary: tuple[ResponsesPart, ...] | None = None
-    call_id: str | None = None
-    name: str | None = None
-    arguments: str | dict[str, Any] | None = None
-
-    @property
-    def said(self) -> str:
-        """Return the text of a message, including refusals."""
-        return "".join(part.text or part.refusal or "" for part in self.content or ())
-
-    @property
-    def readable(self) -> str:
-        """Return the readable part of reasoning."""
-        return "\n\n".join(part.text for part in self.summary or self.content or () if part.text)
-
-
-class ResponsesInputDetails(LenientModel):
-    """Prompt tokens read from the cache and written to it."""
-
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
-
-
-class ResponsesOutputDetails(LenientModel):
-    """Thinking tokens within the output."""
-
-    reasoning_tokens: int | None = None
-
-
-class ResponsesTokenCounts(LenientModel):
-    """Usage as this wire reports it."""
-
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    input_tokens_details: ResponsesInputDetails | None = None
-    output_tokens_details: ResponsesOutputDetails | None = None
-
-
-class ResponsesFailure(LenientModel):
-    """Reason for a failed or incomplete answer."""
-
-    code: str | int | None = None
-    type: str | None = None
-    message: str | None = None
-    reason: str | None = None
-
-
-class Response(LenientModel):
-    """Complete answer."""
-
-    object: str | None = None
-    status: str | None = None
-    output: tuple[dict[str, JsonValue], ...] | None = None
-    usage: ResponsesTokenCounts | None = None
-    error: ResponsesFailure | None = None
-    incomplete_details: ResponsesFailure | None = None
-
-
-class ResponsesEvent(LenientModel):
-    """Event of the stream."""
-
-    type: str = ""
-    delta: str | None = None
-    item_id: str | None = None
-    output_index: int = 0
-    arguments: str | None = None
-    summary_index: int = 0
-    item: dict[str, Any] | None = None
-    response: Response | None = None
-    error: ResponsesFailure | None = None
-    code: str | int | None = None
-    message: str | None = None
-
-
 class ResponsesResponse:
     """Answer as received so far."""
 
     def __init__(self, model: str = "") -> None:
         self.ended = False
         self._model = model
-        self._items: list[dict[str, JsonValue]] = []
+        self._items: list[JsonFields] = []
         self._places: list[int] = []
         self._arguments: dict[str, str] = {}
         self._streamed = False
         self._stop: StopReason = "end"
-        self._counts = ResponsesTokenCounts()
+        self._usage = Usage()
 
     def add(self, data: str) -> list[ModelPiece]:
         """Process an event, and return its text and thinking."""
         if data.strip() == "[DONE]":
             return []
-        event = ResponsesEvent.from_json(data)
-        if event.type == "error" or event.error is not None:
-            raise _failure(event.error or ResponsesFailure(code=event.code, message=event.message))
-        if not event.type:  # the answer of a server that does not stream
-            return self._end(Response.from_json(data))
-        if event.type in DELTAS and event.delta:
+        event = JsonFields.parse(data)
+        kind = event.text("type")
+        if kind == "error" or event.inner("error").values:
+            raise _failure(event.inner("error").values or {**event.values, "type": None})
+        if not kind:  # the answer of a server that does not stream
+            return self._end(event)
+        if kind in DELTAS and (text := event.text("delta")):
             self._streamed = True
-            return [TextPiece(text=event.delta)]
-        if event.type in THINKING_DELTAS and event.delta:
-            return [ThinkingPiece(text=event.delta)]
-        match event.type:
-            case "response.reasoning_summary_part.added" if event.summary_index:
+            return [TextPiece(text=text)]
+        if kind in THINKING_DELTAS and (text := event.text("delta")):
+            return [ThinkingPiece(text=text)]
+        match kind:
+            case "response.reasoning_summary_part.added" if event.count("summary_index"):
                 return [ThinkingPiece(text="\n\n")]
-            case "response.function_call_arguments.done" if event.item_id and event.arguments:
-                self._arguments[event.item_id] = event.arguments
-            case "response.output_item.done" if event.item:
+            case "response.function_call_arguments.done":
+                self._arguments[event.text("item_id")] = event.text("arguments")
+            case "response.output_item.done":
                 # Some servers finish the text before the thinking that precedes it.
-                at = bisect(self._places, event.output_index)
-                self._places.insert(at, event.output_index)
-                self._items.insert(at, event.item)
-            case "response.completed" | "response.incomplete" | "response.failed" if event.response:
-                return self._end(event.response)
+                at = bisect(self._places, event.count("output_index"))
+                self._places.insert(at, event.count("output_index"))
+                self._items.insert(at, event.inner("item"))
+            case "response.completed" | "response.incomplete" | "response.failed":
+                return self._end(event.inner("response"))
             case _:
                 pass
         return []
@@ -164,78 +74,91 @@ class ResponsesResponse:
         """Yield what is known only at the end: calls, thoughts and the end itself."""
         if not self.ended:
             raise Unavailable("llm.cut_off")
-        items = [(data, ResponsesItem.model_validate(data)) for data in self._items]
-        calls = [item for _, item in items if item.type == "function_call"]
+        calls = [item for item in self._items if item.text("type") == "function_call"]
         for call in calls:
-            written = call.arguments or self._arguments.get(call.id or "") or "{}"
-            whole = written if isinstance(written, str) else json.dumps(written, ensure_ascii=False)
-            yield ToolCall(name=call.name or "", arguments=whole, id=call.call_id or call.id or "")
-        yield from self._thoughts(items)
-        if any(part.refusal for _, item in items for part in item.content or ()):
+            known = call.text("id")
+            arguments = call.json("arguments") or self._arguments.get(known) or "{}"
+            yield ToolCall(name=call.text("name"), arguments=arguments, id=call.text("call_id") or known)
+        yield from self._thoughts()
+        if any(part.text("refusal") for item in self._items for part in item.objects("content")):
             self._stop = "refusal"
         stop = "tool_calls" if calls and self._stop == "end" else self._stop
-        yield StreamEnd(stop=stop, usage=self._usage())
+        yield StreamEnd(stop=stop, usage=self._usage)
 
-    def _end(self, response: Response) -> list[ModelPiece]:
+    def _end(self, response: JsonFields) -> list[ModelPiece]:
         """Process the end of the answer, which repeats all of it. Return any text that was not streamed."""
-        if response.status in ("failed", "cancelled") or response.error is not None:
-            raise _failure(response.error or ResponsesFailure())
-        if response.output is None or response.status in ("queued", "in_progress"):
-            raise ValueError(f"status {response.status}")
+        status = response.text("status")
+        if status in ("failed", "cancelled") or response.values.get("error"):
+            raise _failure(response.inner("error").values)
+        if response.values.get("output") is None or status in ("queued", "in_progress"):
+            raise ValueError(f"status {status}")
         self.ended = True
-        self._counts = response.usage or ResponsesTokenCounts()
-        if response.status == "incomplete":
-            details = response.incomplete_details or ResponsesFailure()
-            self._stop = "refusal" if details.reason == "content_filter" else "length"
-        self._items = self._items or list(response.output or ())
+        self._usage = _usage(response.inner("usage"))
+        if status == "incomplete":
+            reason = response.inner("incomplete_details").text("reason")
+            self._stop = "refusal" if reason == "content_filter" else "length"
+        self._items = self._items or response.objects("output")
         if self._streamed:
             return []
-        whole = [ResponsesItem.model_validate(item) for item in self._items]
-        texts = [item.said for item in whole if item.type == "message" and item.said]
-        return [TextPiece(text=text) for text in texts]
+        return [TextPiece(text=text) for text in map(_message, self._items) if text]
 
-    def _thoughts(self, items: list[tuple[dict[str, JsonValue], ResponsesItem]]) -> Iterator[Thought]:
+    def _thoughts(self) -> Iterator[Thought]:
         """Yield the reasoning, and the ids and phases of the items that it is bound to."""
-        reasoned = any(item.type == "reasoning" for _, item in items)
-        said = any(item.type == "message" and item.said for _, item in items)
+        reasoned = any(item.text("type") == "reasoning" for item in self._items)
+        said = any(map(_message, self._items))
         place, unsaid = int(said), said
         waiting: list[Thought] = []
-        for data, item in items:
-            if item.type == "reasoning":
+        for item in self._items:
+            kind = item.text("type")
+            called = kind == "function_call"
+            if kind == "reasoning":
                 kept: dict[str, JsonValue] = {
-                    name: value for name, value in data.items() if value is not None and name != "status"
+                    name: value
+                    for name, value in item.values.items()
+                    if value is not None and name != "status"
                 }
-                waiting.append(Thought(model=self._model, text=item.readable, data=kept))
-            elif item.type == "function_call" or (item.type == "message" and item.said):
-                called = item.type == "function_call"
+                waiting.append(Thought(model=self._model, text=_readable(item), data=kept))
+            elif called or _message(item):
                 if called or unsaid:  # all texts become one message; reasoning for a later text has no place
-                    named = {"id": item.id if reasoned else None, "phase": item.phase}
+                    named = {"id": item.text("id") if reasoned else "", "phase": item.text("phase")}
                     label = {name: value for name, value in named.items() if value}
-                    labels = [Thought(model=self._model, data={"type": item.type, **label})] if label else []
+                    labels = [Thought(model=self._model, data={"type": kind, **label})] if label else []
                     at = place if called else 0
                     yield from (replace(thought, place=at) for thought in (*waiting, *labels))
                 waiting = []
                 place, unsaid = place + called, unsaid and called
         yield from (replace(thought, place=place) for thought in waiting)
 
-    def _usage(self) -> Usage:
-        counts = self._counts
-        read = counts.input_tokens_details or ResponsesInputDetails()
-        thought = counts.output_tokens_details or ResponsesOutputDetails()
-        return Usage(
-            input_tokens=counts.input_tokens or 0,
-            cached_tokens=read.cached_tokens or 0,
-            cache_written_tokens=read.cache_write_tokens or 0,
-            output_tokens=counts.output_tokens or 0,
-            thinking_tokens=thought.reasoning_tokens or 0,
-        )
+
+def _message(item: JsonFields) -> str:
+    """Return the text of a message, including refusals; empty for other items."""
+    if item.text("type") != "message":
+        return ""
+    return "".join(part.text("text") or part.text("refusal") for part in item.objects("content"))
 
 
-def _failure(failure: ResponsesFailure) -> StreamedError:
+def _readable(item: JsonFields) -> str:
+    """Return the readable part of reasoning."""
+    parts = item.objects("summary") or item.objects("content")
+    return "\n\n".join(part.text("text") for part in parts if part.text("text"))
+
+
+def _usage(counts: JsonFields) -> Usage:
+    read = counts.inner("input_tokens_details")
+    return Usage(
+        input_tokens=counts.count("input_tokens"),
+        cached_tokens=read.count("cached_tokens"),
+        cache_written_tokens=read.count("cache_write_tokens"),
+        output_tokens=counts.count("output_tokens"),
+        thinking_tokens=counts.inner("output_tokens_details").count("reasoning_tokens"),
+    )
+
+
+def _failure(failure: dict[str, JsonValue]) -> StreamedError:
     """Convert an error inside an answer to a StreamedError with the HTTP status that fits its code."""
-    code = f"{failure.code or failure.type or ''}"
+    code, message = str(failure.get("code") or failure.get("type") or ""), failure.get("message") or ""
     if code.isdigit() and int(code) >= 400:
         status = int(code)
     else:
         status = next((status for part, status in ERROR_STATUS if part in code), 500)
-    return StreamedError(status, f"{failure.message or ''} ({code})" if code else failure.message or "")
+    return StreamedError(status, f"{message} ({code})" if code else str(message))
