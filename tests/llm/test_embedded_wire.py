@@ -7,7 +7,7 @@ from duckflow.domain.model import ChatMessage, ModelRequest, StreamEnd, TextPiec
 from duckflow.llm.local.process import thread_counts, usable_cores
 from duckflow.llm.local.protocol import SCHEMA, completion, load_failure, loosen, refusal
 from duckflow.llm.wire.json_fields import JsonFields
-from duckflow.llm.wire.openai_response import OpenAIResponse
+from duckflow.llm.wire.openai import OpenAIResponse
 from fakes.rows import every_row
 
 

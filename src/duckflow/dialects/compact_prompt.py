@@ -84,12 +84,7 @@ class CompactPrompt:
 
 
 def _ending(state: AgentState, choices: Choices) -> str:
-    """Return the last lines of the prompt. They repeat the end of a long message, where users put the
-    question.
-
-    They also repeat a question that precedes looked-up files, because a small model answers what it read
-    last.
-    """
+    """Return the last lines, which repeat the question, because a small model answers what it read last."""
     asked = state.request.text if state.request else ""
     looked_up = bool(state.transcript) and not state.transcript[-1].said
     if choices.wish == "answer" and looked_up and 0 < len(asked) <= _REPEATED:

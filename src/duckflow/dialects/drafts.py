@@ -95,11 +95,7 @@ async def draft(
 
 
 def first_round(text: str) -> int | None:
-    """Return the end of the first copy of a passage that repeats up to the end of the text, None without one.
-
-    A small model that gets stuck writes the same lines until its tokens are used up. The text before the
-    repetition is often right.
-    """
+    """Return the end of the first copy of a passage that repeats up to the end of the text, or None."""
     tail = text[: -_LOOKED_BACK - 1 : -1]
     # For each prefix of the reversed tail, find its longest border: a shorter prefix that is also its suffix.
     borders = [0] * len(tail)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pydantic import Field
 
 from duckflow.domain.frozen import Frozen
-from duckflow.llm.endpoints import PROVIDERS, Endpoint, Provider, endpoint_of
+from duckflow.llm.endpoints import PROVIDERS, Provider, endpoint_of
 from duckflow.llm.probes import list_served, list_tags
 
 OLLAMA_TIMEOUT_S = 0.3
@@ -35,7 +35,9 @@ async def _by_environment(provider: Provider, env: Mapping[str, str]) -> ModelCh
         return None
     endpoint = endpoint_of(provider, env)
     if endpoint.own:
-        model = await _first_served(endpoint) or provider.default_model
+        # Only the openai wire can list the models that are served.
+        served = await list_served(endpoint, SERVER_TIMEOUT_S) if provider.wire == "openai" else []
+        model = next((one.name for one in served if one.name), provider.default_model)
         values = {"variable": provider.address_variable or "", "address": endpoint.shown_address}
         return ModelChoice(name=f"{provider.name}:{model}", reason_key="llm.chosen_by_address", values=values)
     if not endpoint.key:
@@ -53,10 +55,3 @@ async def _by_ollama(env: Mapping[str, str]) -> ModelChoice | None:
         return None
     address = endpoint.shown_address.removesuffix("/v1")
     return ModelChoice(name=f"ollama:{chat[0]}", reason_key="llm.chosen_ollama", values={"address": address})
-
-
-async def _first_served(endpoint: Endpoint) -> str | None:
-    """Return the first model that the user's server lists. Only the openai wire can ask for a list."""
-    if endpoint.provider.wire != "openai":
-        return None
-    return next((model.name for model in await list_served(endpoint, SERVER_TIMEOUT_S) if model.name), None)

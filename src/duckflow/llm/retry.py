@@ -34,10 +34,7 @@ MOST_TRIES = {"llm.timeout": 2}
 
 
 class RetryingClient(WrappingClient):
-    """Wrap a client to retry temporary failures, within the user's limits on tokens and time per call.
-
-    Repeats only the model call, never a tool call.
-    """
+    """Wrap a client to retry temporary failures, within the user's limits on tokens and time per call."""
 
     def __init__(
         self,

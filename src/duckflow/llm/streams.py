@@ -27,10 +27,7 @@ async def closing(stream: AsyncIterator[Item]) -> AsyncGenerator[AsyncIterator[I
 
 
 async def read_end(stream: AsyncIterator[object]) -> None:
-    """Read the rest of a stream, so that its connection can be reused.
-
-    Gives up after END_PATIENCE_S, since a new connection is then as fast.
-    """
+    """Read the rest of a stream for END_PATIENCE_S at most, so that its connection can be reused."""
     with suppress(TimeoutError):
         async with asyncio.timeout(END_PATIENCE_S):
             async for _ in stream:

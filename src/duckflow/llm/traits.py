@@ -15,69 +15,44 @@ OLLAMA_WINDOW = 8192
 """Ollama's default window; it silently truncates longer prompts unless configured otherwise."""
 
 FAMILIES = (
-    ("claude-2", 100_000, False),
-    ("claude-instant", 100_000, False),
-    ("claude-3", 200_000, True),
-    ("claude-haiku-4", 200_000, True),
-    ("claude-opus-4-5", 200_000, True),
-    ("claude-sonnet-4-5", 200_000, True),
-    ("claude-sonnet-4-0", 200_000, True),
-    ("claude-opus-4-0", 200_000, True),
-    ("claude-opus-4-1", 200_000, True),
-    ("claude-", 1_000_000, True),
-    ("gpt-3", 16_385, False),
-    ("gpt-4.1", 1_000_000, True),
-    ("gpt-4o", 128_000, True),
-    ("gpt-4-turbo", 128_000, True),
-    ("gpt-4.", 8192, True),
-    ("gpt-4", 8192, False),
-    ("gpt-oss", 131_072, False),
-    ("gpt-5.4-", 400_000, True),
-    ("gpt-5.4", 1_000_000, True),
-    ("gpt-5.5", 1_000_000, True),
-    ("gpt-5.6", 1_000_000, True),
-    ("gpt-5", 400_000, True),
-    ("gpt-", 1_000_000, True),
-    ("o1-mini", 128_000, False),
-    ("o1-preview", 128_000, False),
-    ("o1", 128_000, True),
-    ("o3-mini", 200_000, False),
-    ("o3", 200_000, True),
-    ("o4", 200_000, True),
-    ("gemini-", 1_000_000, True),
-    ("gemma-3", None, True),
-    ("gemma3", None, True),
-    ("codestral", 256_000, False),
-    ("devstral", 131_072, False),
-    ("magistral", 40_000, False),
-    ("ministral", 131_072, False),
-    ("mistral-medium", 131_072, True),
-    ("mistral-small", 131_072, True),
-    ("mistral-", 131_072, False),
-    ("pixtral", None, True),
-    ("llama-3.", 131_072, False),
-    ("llama3.2-vision", None, True),
-    ("llama-4", None, True),
-    ("llama4", None, True),
-    ("llava", None, True),
-    ("qwen2.5vl", None, True),
-    ("qwen2.5-vl", None, True),
-    ("qwen3-vl", 131_072, True),
-    ("qwen3", 131_072, False),
-    ("kimi-k2", 131_072, False),
-    ("deepseek-", 128_000, False),
-    ("", None, False),
+    (("claude-2", "claude-instant"), 100_000, False),
+    (("claude-3", "claude-haiku-4", "claude-opus-4-5", "claude-sonnet-4-5"), 200_000, True),
+    (("claude-sonnet-4-0", "claude-opus-4-0", "claude-opus-4-1"), 200_000, True),
+    (("claude-",), 1_000_000, True),
+    (("gpt-3",), 16_385, False),
+    (("gpt-4.1",), 1_000_000, True),
+    (("gpt-4o", "gpt-4-turbo"), 128_000, True),
+    (("gpt-4.",), 8192, True),
+    (("gpt-4",), 8192, False),
+    (("gpt-oss",), 131_072, False),
+    (("gpt-5.4-",), 400_000, True),
+    (("gpt-5.4", "gpt-5.5", "gpt-5.6"), 1_000_000, True),
+    (("gpt-5",), 400_000, True),
+    (("gpt-",), 1_000_000, True),
+    (("o1-mini", "o1-preview"), 128_000, False),
+    (("o1",), 128_000, True),
+    (("o3-mini",), 200_000, False),
+    (("o3", "o4"), 200_000, True),
+    (("gemini-",), 1_000_000, True),
+    (("codestral",), 256_000, False),
+    (("magistral",), 40_000, False),
+    (("mistral-medium", "mistral-small", "qwen3-vl"), 131_072, True),
+    (("devstral", "ministral", "mistral-", "llama-3.", "qwen3", "kimi-k2"), 131_072, False),
+    (("deepseek-",), 128_000, False),
+    (("gemma-3", "gemma3", "pixtral", "llama-4", "llama4"), None, True),
+    (("llama3.2-vision", "llava", "qwen2.5vl", "qwen2.5-vl"), None, True),
+    (("",), None, False),
 )
-"""Rows of (name prefix, window in tokens or None if unknown, accepts pictures).
+"""Rows of (name prefixes, window in tokens or None if unknown, accepts pictures).
 
-The first prefix that fits counts. Where models of a family differ, the row has the safe value.
+The first row with a fitting prefix counts. Where models of a family differ, the row has the safe value.
 """
 
 
 def known_of(name: str) -> tuple[int | None, bool]:
     """Return the window of the model called `name` (None if unknown) and whether it accepts pictures."""
     base = name.rpartition("/")[2].lower()
-    return next((window, sees) for begins, window, sees in FAMILIES if base.startswith(begins))
+    return next((window, sees) for prefixes, window, sees in FAMILIES if base.startswith(prefixes))
 
 
 async def find_traits(endpoint: Endpoint, settings: LlmSettings, env: Mapping[str, str]) -> ModelTraits:

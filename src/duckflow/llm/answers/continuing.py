@@ -53,17 +53,19 @@ async def collect_whole(
             return response  # small models start something else instead of continuing
         extra = min(MORE_ROOM if thought else request.max_tokens, client.traits.window // _WINDOW_SHARE)
         asked = replace(request, extra_tokens=extra * (2**number - 1))
+        reason = (
+            "llm.thought_only" if thought else "llm.answer_cut_again" if response.calls else "llm.answer_cut"
+        )
+        if response.calls:
+            on_update(ReplyVoid())
+        on_update(Waiting(reason=reason))
         try:
-            if thought:
-                _tell(on_update, "llm.thought_only")
-                asked = replace(asked, effort="low")
-                response = await _again(client, asked, on_update, response, has_reply=has_reply)
-            elif response.calls:
-                on_update(ReplyVoid())
-                _tell(on_update, "llm.answer_cut_again")
-                response = await _again(client, asked, on_update, response, has_reply=has_reply)
+            if thought or response.calls:
+                asked = replace(asked, effort="low") if thought else asked
+                again = await collect(client, asked, on_update, has_reply=has_reply)
+                again.usage += response.usage
+                response = again
             else:
-                _tell(on_update, "llm.answer_cut")
                 response = await _go_on(client, asked, on_update, response, has_reply=has_reply)
         except ProviderError:
             return response  # perhaps a refused limit; the partial answer is more useful than this error
@@ -101,19 +103,6 @@ def _overlap(first: str, rest: str) -> int:
     return 0
 
 
-async def _again(
-    client: ModelClient,
-    request: ModelRequest,
-    on_update: Callable[[LiveUpdate], None],
-    before: CollectedResponse,
-    *,
-    has_reply: bool,
-) -> CollectedResponse:
-    response = await collect(client, request, on_update, has_reply=has_reply)
-    response.usage += before.usage
-    return response
-
-
 async def _go_on(
     client: ModelClient,
     request: ModelRequest,
@@ -136,7 +125,3 @@ async def _go_on(
     again.go_on(whole, rest)
     again.usage += first.usage
     return again
-
-
-def _tell(on_update: Callable[[LiveUpdate], None], reason: str) -> None:
-    on_update(Waiting(reason=reason))

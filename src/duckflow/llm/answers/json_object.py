@@ -11,7 +11,7 @@ _STRUCTURE = lazy_regex(r'\\.|["{}]', re.DOTALL)
 _GOES_ON = lazy_regex(r'[,:\]}"]')
 _LISTED = lazy_regex(r"\[\s*+\Z")
 _NESTED = lazy_regex(r'(?:"\s*+:|["\]}]\s*+,|\[)\s*+\Z')
-_CLOSERS = lazy_regex(r"[}\]\s]*+")
+_CLOSERS = lazy_regex(r"\A[}\]\s]++")
 _MOST_BEGINNINGS = 200
 _THOUGHTS_END = "</think>"
 
@@ -61,13 +61,10 @@ def find_object(text: str) -> FoundObject:
 
 
 def refuse_more(text: str, found: FoundObject, rest: str) -> None:
-    """Raise UnusableAnswer if more than plain text follows the object in `rest`, so that no JSON is lost.
-
-    A repetition of the same object and surplus closing brackets are allowed.
-    """
+    """Refuse an answer in which more JSON follows the object, except a repetition or surplus brackets."""
     rest = rest.lstrip()
     if not _NESTED.search(text, 0, found.start):
-        rest = rest[_closers(rest) :]
+        rest = _CLOSERS.sub("", rest, count=1)
     goes_on = _GOES_ON.match(rest)
     if goes_on:
         raise UnusableAnswer(
@@ -88,11 +85,6 @@ def _list_around(text: str, start: int) -> int:
     opened = _LISTED.search(text, max(start - 100, 0), start)
     nested = opened and _NESTED.search(text, 0, opened.start())
     return opened.start() if opened and not nested else start
-
-
-def _closers(rest: str) -> int:
-    closers = _CLOSERS.match(rest)
-    return closers.end() if closers else 0
 
 
 def _same(text: str, start: int, found: FoundObject) -> int | None:

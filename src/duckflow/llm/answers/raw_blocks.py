@@ -50,10 +50,7 @@ class Filled(NamedTuple):
 
 
 def find_parts(text: str, *, ended: bool = False) -> tuple[FoundObject, Blocks]:
-    """Return the JSON object or list of a text and its raw blocks.
-
-    `ended`: the model stopped without hitting a limit.
-    """
+    """Return the JSON object or list of a text and its raw blocks. `ended`: no limit cut the text."""
     marker = _BEGIN.search(text)
     check_size(text[: marker.start()] if marker else text)
     if not text.strip():
@@ -76,10 +73,7 @@ def find_parts(text: str, *, ended: bool = False) -> tuple[FoundObject, Blocks]:
 
 
 def split_blocks(text: str, *, before: str = "", ended: bool = False) -> tuple[str, Blocks]:
-    """Return a text without its raw blocks, and the blocks.
-
-    `before` is the text that precedes it, needed to know whether a code fence is open.
-    """
+    """Return a text without its raw blocks, and the blocks. `before` tells whether a code fence is open."""
     plain: list[str] = []
     blocks: Blocks = {}
     at = 0

@@ -46,10 +46,7 @@ class UnusableAnswer(DuckflowError):
 
 
 class FoundObject(NamedTuple):
-    """Object, or list of objects, and its position in the text.
-
-    `faults` are errors that did not stop the parser, such as a duplicate key.
-    """
+    """Object or list, its position in the text, and faults that did not stop the parser."""
 
     value: JsonObject | list[JsonValue]
     start: int

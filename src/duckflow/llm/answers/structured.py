@@ -111,10 +111,7 @@ def _understand(
 def read_answer(
     text: str, answer: type[T], check: Callable[[T], Iterable[str]] | None, *, ended: bool
 ) -> tuple[T, AnswerFields]:
-    """Return the answer in a text. Raise UnusableAnswer with all its faults if it is not valid and permitted.
-
-    `ended`: the model stopped without hitting a limit.
-    """
+    """Return the answer in a text. Raise UnusableAnswer with all faults if it is not valid and permitted."""
     read = read_fields(text, answer, ended=ended)
     value, unfit = fit(answer, read.fields)
     wrong = check(value) if check is not None and value is not None else ()

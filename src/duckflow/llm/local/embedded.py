@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from platform import machine
@@ -17,7 +17,7 @@ from duckflow.llm.local.protocol import completion, load_failure, refusal
 from duckflow.llm.streams import bounded, closing
 from duckflow.llm.weights.installation import find
 from duckflow.llm.wire.json_fields import JsonFields
-from duckflow.llm.wire.openai_response import OpenAIResponse
+from duckflow.llm.wire.openai import OpenAIResponse
 
 BATCH = 64
 """Prompt tokens evaluated at a time; evaluation can be stopped between two batches."""
@@ -88,14 +88,11 @@ class EmbeddedModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
         """Stream the answer. The time limit starts once the model is loaded and free."""
-        async with self._lock:
-            worker = await self._loaded()
+        async with self._ready_worker() as worker:
             try:
                 async with closing(bounded(self._answer(worker, request), request.time_limit_s)) as pieces:
                     async for piece in pieces:
                         yield piece
-            except WorkerGone as exc:
-                raise await self._lost() from exc
             except Unavailable:
                 if self._answered != self._last:
                     # The process has not begun this answer: it is stuck, and only a new one helps.
@@ -104,24 +101,16 @@ class EmbeddedModel:
 
     async def count_tokens(self, text: str) -> int:
         """Count the tokens of a text with the model's tokenizer."""
-        async with self._lock:
-            worker = await self._loaded()
-            try:
-                message = await self._message_for(worker, self._ask(worker, "count", {"text": text}))
-            except WorkerGone as exc:
-                raise await self._lost() from exc
-            if message["tokens"] is None:
-                raise ProviderError("embedded.refused", detail="tokenize")
-            return message["tokens"]
+        async with self._ready_worker() as worker:
+            message = await self._message_for(worker, self._ask(worker, "count", {"text": text}))
+        if message["tokens"] is None:
+            raise ProviderError("embedded.refused", detail="tokenize")
+        return message["tokens"]
 
     async def read_beginning(self, beginning: ChatMessage, report: Callable[[float], None]) -> None:
         """Evaluate and save the beginning that all prompts share. `report` gets the fraction done."""
-        async with self._lock:
-            worker = await self._loaded()
-            try:
-                await self._begin(worker, (beginning,), report)
-            except WorkerGone as exc:
-                raise await self._lost() from exc
+        async with self._ready_worker() as worker:
+            await self._begin(worker, (beginning,), report)
 
     async def aclose(self) -> None:
         """Save the session's prompt state, then end the process, which frees its memory."""
@@ -147,10 +136,7 @@ class EmbeddedModel:
     async def _begin(
         self, worker: WorkerProcess, messages: Sequence[ChatMessage], report: Callable[[float], None]
     ) -> None:
-        """Before a process's first prompt, restore the state of the session or of the common beginning.
-
-        Without either, evaluate the common beginning and save its state.
-        """
+        """Before a process's first prompt, restore its state, or evaluate and save the common beginning."""
         if not messages or not messages[0].stable:
             self._session = ""  # the process no longer holds the session's prompt
             return
@@ -216,6 +202,18 @@ class EmbeddedModel:
         worker.send({kind: self._last, **content})
         return self._last
 
+    @asynccontextmanager
+    async def _ready_worker(self) -> AsyncGenerator[WorkerProcess]:
+        """Reserve the process once it is ready. Convert its unexpected end to our error."""
+        async with self._lock:
+            worker = await self._loaded()
+            try:
+                yield worker
+            except WorkerGone as exc:
+                self._worker = None
+                status, _ = await worker.look_back()
+                raise Unavailable("embedded.died", model=self.traits.name, status=status) from exc
+
     async def _loaded(self) -> WorkerProcess:
         """Return the process once it is ready, starting it if necessary."""
         if self._worker is None:
@@ -238,11 +236,6 @@ class EmbeddedModel:
             raise load_failure(str(self._path), said.get("failed", ""), *await worker.look_back())
         self._ready = True
         return worker
-
-    async def _lost(self) -> Unavailable:
-        worker, self._worker = self._worker, None
-        status = (await worker.look_back())[0] if worker else 0
-        return Unavailable("embedded.died", model=self.traits.name, status=status)
 
     async def _end(self) -> None:
         worker, self._worker = self._worker, None

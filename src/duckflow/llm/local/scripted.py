@@ -81,7 +81,7 @@ class ScriptedModel:
         if line.gate is not None:
             await _pass(line.gate)
         text = line.text[: len(line.text) // 2] if line.error == "cut" else line.text
-        if line.error not in (None, "cut"):
+        if line.error is not None and line.error != "cut":
             raise _fault(line.error, request)
         for start in range(0, len(line.thinking), PIECE_CHARACTERS):
             yield ThinkingPiece(text=line.thinking[start : start + PIECE_CHARACTERS])
@@ -146,15 +146,15 @@ def _parse(file: Path, content: bytes) -> Iterator[ScriptedLine]:
             raise UsageError("llm.script_malformed", file=str(file), line=number, problem=problem) from exc
 
 
-def _fault(error: Fault | None, request: ModelRequest) -> Unavailable:
+def _fault(error: Fault, request: ModelRequest) -> Unavailable:
     """Return the error that a real provider's client would raise, without a wait before the retry."""
-    if error == 429:
-        return Unavailable("llm.rate_limited", retry_after_s=0.0, provider="scripted")
-    if error == 500:
-        return Unavailable("llm.server_error", retry_after_s=0.0, provider="scripted", status=500, detail="")
-    if error == "timeout":
-        return Unavailable("llm.timeout", retry_after_s=0.0, seconds=request.time_limit_s)
-    return Unavailable("llm.cut_off", retry_after_s=0.0)
+    key, values = {
+        429: ("llm.rate_limited", {"provider": "scripted"}),
+        500: ("llm.server_error", {"provider": "scripted", "status": 500, "detail": ""}),
+        "timeout": ("llm.timeout", {"seconds": request.time_limit_s}),
+        "cut": ("llm.cut_off", {}),
+    }[error]
+    return Unavailable(key, retry_after_s=0.0, **values)
 
 
 def _estimate(request: ModelRequest, text: str) -> Usage:

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -60,18 +59,11 @@ def _download_rest(client: "httpx2.Client", address: str, place: WeightsFiles, r
         start = _check_start(response, address, start, place)
         place.cut(start)
         with place.appending() as out:
-            for chunk in _first(place.weights.size - start, response.iter_bytes(CHUNK)):
-                out.write(chunk)
+            for chunk in response.iter_bytes(CHUNK):
+                out.write(chunk[: place.weights.size - out.tell()])
                 report(place.progress(out.tell(), "hub"))
-
-
-def _first(size: int, chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield at most `size` bytes of the chunks."""
-    for chunk in chunks:
-        yield chunk[:size]
-        size -= len(chunk)
-        if size <= 0:
-            return
+                if out.tell() == place.weights.size:
+                    return
 
 
 def _check_start(response: "httpx2.Response", address: str, start: int, place: WeightsFiles) -> int:

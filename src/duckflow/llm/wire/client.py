@@ -19,10 +19,7 @@ class WireResponse(Protocol):
     ended: bool
 
     def add(self, data: str) -> Iterable[ModelPiece]:
-        """Process an event, and return its text and thinking.
-
-        Raises ValueError for an invalid event, and StreamedError for an error of the server.
-        """
+        """Process an event, and return its text and thinking. Raises ValueError or StreamedError."""
         ...
 
     def rest(self) -> Iterable[ModelPiece]:

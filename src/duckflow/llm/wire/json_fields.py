@@ -65,10 +65,7 @@ class JsonFields:
 
 
 class StreamedError(Exception):
-    """Error inside a server's stream, with the HTTP status that fits it.
-
-    `said` is the part of the event that describes it; if empty, the whole event does.
-    """
+    """Error inside a server's stream, with the HTTP status that fits it and, if known, a description."""
 
     def __init__(self, status: int, said: str = "") -> None:
         super().__init__(status)

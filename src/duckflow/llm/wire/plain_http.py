@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from time import monotonic
-from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from duckflow.llm.endpoints import Endpoint, is_loopback
@@ -18,22 +17,6 @@ _PIECE = 65_536
 _MOST_HEADERS = 200
 _NO_BODY = (204, 304)
 _HEX = frozenset(b"0123456789abcdefABCDEF")
-
-
-class _Stream(NamedTuple):
-    """Open connection."""
-
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-
-    async def close(self, *, whole: bool = True) -> None:
-        """Close the connection, or abort it if its answer was not read completely (`whole=False`)."""
-        if whole:
-            self.writer.close()
-        else:
-            self.writer.transport.abort()
-        with suppress(OSError):
-            await self.writer.wait_closed()
 
 
 class PlainAnswer:
@@ -84,47 +67,48 @@ class PlainClient:
     def __init__(self, endpoint: Endpoint, headers: Mapping[str, str]) -> None:
         self._endpoint = endpoint
         self._headers = headers
-        self._idle: list[tuple[float, _Stream]] = []
+        self._idle: list[tuple[float, asyncio.StreamReader, asyncio.StreamWriter]] = []
 
     @asynccontextmanager
     async def stream(self, method: str, address: str, content: bytes = b"") -> AsyncGenerator[PlainAnswer]:
         """Send a request, and read the answer inside the block. An answer not read completely is aborted."""
         parts = urlsplit(address)
-        stream = await self._take() or await self._connect(parts)
+        reader, writer = await self._take() or await self._connect(parts)
         answer = None
         try:
-            stream.writer.write(self._head(method, parts, len(content)) + content)
+            writer.write(self._head(method, parts, len(content)) + content)
             with suppress(ConnectionError):  # a server may refuse a request before it has read all of it
-                await stream.writer.drain()
-            answer = await _read_head(stream.reader)
+                await writer.drain()
+            answer = await _read_head(reader)
             if answer.headers.get("content-encoding", "identity") != "identity":
-                raise not_understood(self._endpoint, "an encoding nobody asked for")
+                raise not_understood(self._endpoint, "an encoding that was not requested")
             yield answer
         except (OSError, EOFError, ValueError) as exc:
             raise lost("llm.cut_off", self._endpoint, exc) from exc
         finally:
             if answer is not None and answer.ended:
-                self._idle.append((monotonic(), stream))
+                self._idle.append((monotonic(), reader, writer))
             else:
-                await stream.close(whole=False)
+                await _close(writer, abort=True)
 
     async def aclose(self) -> None:
         """Close all connections."""
         while self._idle:
-            await self._idle.pop()[1].close()
+            await _close(self._idle.pop()[-1])
 
-    async def _take(self) -> _Stream | None:
+    async def _take(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+        """Return an idle connection that the server has not closed."""
         while self._idle:
-            since, stream = self._idle.pop()
-            if monotonic() - since < IDLE_S and not stream.reader.at_eof() and not stream.writer.is_closing():
-                return stream
-            await stream.close()
+            since, reader, writer = self._idle.pop()
+            if monotonic() - since < IDLE_S and not reader.at_eof() and not writer.is_closing():
+                return reader, writer
+            await _close(writer)
         return None
 
-    async def _connect(self, parts: SplitResult) -> _Stream:
+    async def _connect(self, parts: SplitResult) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                return _Stream(*await asyncio.open_connection(parts.hostname, parts.port or 80))
+                return await asyncio.open_connection(parts.hostname, parts.port or 80)
         except OSError as exc:
             raise lost("llm.unreachable", self._endpoint, exc) from exc
 
@@ -140,6 +124,15 @@ def speaks_plainly(endpoint: Endpoint) -> bool:
     address = endpoint.address
     usual = address.isascii() and address.isprintable() and not set(address) & set("@ %#?\\")
     return usual and address.startswith("http://") and is_loopback(address)
+
+
+async def _close(writer: asyncio.StreamWriter, *, abort: bool = False) -> None:
+    """Close a connection, or abort it if its answer was not read completely."""
+    if abort:
+        writer.transport.abort()
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
 
 
 async def _read_head(reader: asyncio.StreamReader) -> PlainAnswer:

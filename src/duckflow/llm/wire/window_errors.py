@@ -79,17 +79,14 @@ class TooLong(NamedTuple):
 
 
 def read_too_long(status: int, body: str) -> TooLong | None:
-    """Return the sizes in an error about a too long prompt; None if the error has another reason.
-
-    A limit of tokens per minute counts only if the request is larger than the whole limit, so that waiting
-    would not help.
-    """
+    """Return the sizes in an error about a too long prompt; None if the error has another reason."""
     said = body.lower()
     if status not in _STATUSES or not (status == _TOO_LARGE or _SAYS_SO.search(said)):
         return None
     found = TooLong(_number(_WINDOWS, said), _number(_PROMPTS, said))
     if status == _TOO_LARGE or not _RATE.search(said):
         return found
+    # A limit of tokens per minute matters only if waiting would not help.
     requested = _number((_REQUESTED,), said)
     return found if found.window and requested and requested > found.window else None
 
