@@ -58,13 +58,14 @@ async def test_K2_a_script_is_a_model(tmp_path: Path):
 
 
 async def test_K2_a_person_is_a_model():
-    async def show(prompt: str) -> None:
-        assert prompt == "hi"
+    class Person:
+        async def show(self, prompt: str) -> None:
+            assert prompt == "hi"
 
-    async def read() -> str:
-        return "pasted"
+        async def read(self) -> str:
+            return "pasted"
 
-    assert await said("relay", {}, relay=Relay(show, read)) == "pasted"
+    assert await said("relay", {}, relay=Person()) == "pasted"
 
 
 async def test_K2_without_a_person_the_relay_says_so():

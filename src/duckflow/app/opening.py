@@ -31,7 +31,7 @@ class Opening(NamedTuple):
     """An earlier session; a new one if left out."""
     attended: bool = False
     """A person answers questions, and may be asked about the project's own tests, too."""
-    relay: Relay = Relay()
+    relay: Relay | None = None
     keeps_mode: bool = False
     """An earlier session keeps its mode, whatever the settings say."""
     model_first: bool = False

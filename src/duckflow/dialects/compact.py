@@ -21,7 +21,7 @@ from duckflow.dialects.compact_prompt import (
 )
 from duckflow.dialects.dialect import Check, DecisionResult, ModelCall, OnUpdate
 from duckflow.dialects.drafts import DraftCheck, DraftLimits, draft
-from duckflow.domain.decision import Action, Decision, TaskProfile
+from duckflow.domain.decision import Decision, TaskProfile
 from duckflow.domain.errors import BadAnswer
 from duckflow.domain.frozen import replace
 from duckflow.domain.live_updates import ReplyVoid
@@ -229,9 +229,11 @@ class Compact:
             error = BadAnswer("llm.content_cut", path=path)
             error.usage = sum((call.tokens for call in decided.calls), usage)
             raise error
+        actions = list(decided.decision.actions)
+        actions[place] = replace(actions[place], args={**actions[place].args, "content": content})
         answered = ChatMessage(role="assistant", text=f"{prompt.opening}{content.rstrip()}{prompt.closing}")
         return DecisionResult(
-            decision=_with_argument(decided.decision, place, content),
+            decision=replace(decided.decision, actions=tuple(actions)),
             exchange=(*decided.exchange, question, answered),
             calls=(*decided.calls, ModelCall(output="Content", tokens=usage)),
         )
@@ -289,17 +291,6 @@ def _in_words(decision: Decision, language: Language) -> Decision:
     """Make sure that the decision has a reply: the small model's own, or a description of its actions."""
     if not decision.actions or decision.reply.strip():
         return decision
-    told = text_in(language, _WORDS[decision.actions[0].operation], what=_what(decision.actions, language))
-    return replace(decision, reply=told)
-
-
-def _what(actions: Sequence[Action], language: Language) -> str:
-    names = [str(action.args.get("path") or action.args.get("pattern", "")) for action in actions]
-    return ("、" if language == "ja" else ", ").join(names)
-
-
-def _with_argument(decision: Decision, place: int, content: str) -> Decision:
-    actions = list(decision.actions)
-    action = actions[place]
-    actions[place] = replace(action, args={**action.args, "content": content})
-    return replace(decision, actions=tuple(actions))
+    names = [str(action.args.get("path") or action.args.get("pattern", "")) for action in decision.actions]
+    what = ("、" if language == "ja" else ", ").join(names)
+    return replace(decision, reply=text_in(language, _WORDS[decision.actions[0].operation], what=what))

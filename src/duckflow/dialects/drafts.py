@@ -7,7 +7,6 @@ different seeds, and the one that passes most checks is taken (J11).
 from collections.abc import Awaitable, Callable
 from itertools import takewhile
 from time import monotonic
-from typing import NamedTuple
 
 from duckflow.dialects.compact_prompt import ContentPrompt
 from duckflow.domain.frozen import Frozen, replace
@@ -47,11 +46,6 @@ class DraftLimits(Frozen):
     seconds: float = 60.0
 
 
-class _Draft(NamedTuple):
-    content: str
-    checked: DraftCheck
-
-
 async def draft(
     client: ModelClient,
     wanted: ModelRequest,
@@ -68,7 +62,7 @@ async def draft(
     Sampling stops once a draft has no fault or the limits are reached. If the file must change, as after a
     failed attempt, a draft equal to its current content is used only if there is no other.
     """
-    drafts: list[_Draft] = []
+    drafts: dict[str, DraftCheck] = {}
     unchanged: str | None = None
     usage, start = Usage(), monotonic()
     for number in range(limits.most):
@@ -85,13 +79,12 @@ async def draft(
         if (must_change or failed_attempts) and content == current:
             unchanged = content
             continue
-        if content in (one.content for one in drafts):
+        if content in drafts:
             continue
-        drafts.append(_Draft(content, await check(content)))
-        if not drafts[-1].checked.failed:
+        drafts[content] = await check(content)
+        if not drafts[content].failed:
             break
-    best = max(drafts, key=lambda one: one.checked.rank, default=None)
-    return best.content if best else unchanged, usage
+    return max(drafts, key=lambda content: drafts[content].rank, default=unchanged), usage
 
 
 def first_round(text: str) -> int | None:

@@ -13,7 +13,6 @@ from duckflow.dialects.native_tools import (
     action_of,
     asks_for_description,
     describe,
-    read_arguments,
 )
 from duckflow.domain.decision import Action, Decision, Operation
 from duckflow.domain.model import ToolCall
@@ -21,7 +20,7 @@ from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.reading.fitting import fit
 from duckflow.domain.text import one_line
 from duckflow.llm.answers.json_object import after_thoughts, find_object
-from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer
+from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer, parse_object
 from duckflow.llm.answers.structured import read_answer
 
 _RATIONALE = 200
@@ -104,7 +103,7 @@ def read_calls(
     faults: dict[str, str] = {}
     for call in calls:
         try:
-            args = read_arguments(call)
+            args = parse_object(call.arguments) if call.arguments.strip() else JsonObject()
             wanted = operations.get(asks_for_description(call, args) or "")
             if wanted is not None and wanted.schema().get("required"):
                 told[call.id] = describe(wanted)

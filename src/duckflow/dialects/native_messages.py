@@ -26,7 +26,8 @@ def as_native(lines: Sequence[PromptLine]) -> list[ChatMessage]:
     asked = max((at for at, line in enumerate(lines) if line.kind == "said"), default=-1)
     messages: list[ChatMessage] = []
     start = 0
-    for end in (*_answers(lines), len(lines)):
+    answers = [at for at, line in enumerate(lines) if line.message.role == "assistant" and at > 0]
+    for end in (*answers, len(lines)):
         messages += _turn([line.message for line in lines[start:end]], thinks=start > asked)
         start = end
     return messages
@@ -36,11 +37,6 @@ def result_of(call: ToolCall, text: str = "", *, failed: bool = False) -> ChatMe
     """Build the result of a call. Without a text, calls that produce no result get a fixed one."""
     said = text or _WITHOUT_RESULT.get(call.name, _NOT_RUN)
     return ChatMessage(role="user", text=said, result_of=call.id, failed=failed)
-
-
-def _answers(lines: Sequence[PromptLine]) -> Iterator[int]:
-    """Return the indexes of the model's answers."""
-    return (at for at, line in enumerate(lines) if line.message.role == "assistant" and at > 0)
 
 
 def _turn(turn: Sequence[ChatMessage], *, thinks: bool) -> Iterator[ChatMessage]:

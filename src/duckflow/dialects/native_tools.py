@@ -63,15 +63,13 @@ NOTE_TOOL = NativeTool(
     ),
     parameters={
         "type": "object",
-        "properties": {
-            **dict.fromkeys(("requirements", "profile", "goal", "plan", "doubt", "pattern"), _STRING),
-        },
+        "properties": dict.fromkeys(("requirements", "profile", "goal", "plan", "doubt", "pattern"), _STRING),
     },
 )
 
 FINISH_TOOL = NativeTool(
     name=FINISH,
-    description=("Beside the last calls, such as tests: ends your turn with this reply if they all succeed"),
+    description="Beside the last calls, such as tests: ends your turn with this reply if they all succeed",
     parameters={"type": "object", "properties": {"reply": _STRING}, "required": ["reply"]},
 )
 
@@ -93,7 +91,7 @@ def _common(operation: Operation) -> NativeTool:
     edits, name = operation.name == "file_ops.edit_file", COMMON[operation.name]
     return NativeTool(
         name=name,
-        description=name.replace("_", " ") if name in _KNOWN else _summary(operation),
+        description=name.replace("_", " ") if name in _KNOWN else operation.line.partition("): ")[2],
         parameters=EDIT_SCHEMA if edits else _slim(operation.schema()),
     )
 
@@ -142,10 +140,6 @@ def _family(name: str, members: Sequence[Operation]) -> str:
     return f"{calls} ({FAMILIES[name]})" if name in FAMILIES else calls
 
 
-def _summary(operation: Operation) -> str:
-    return operation.line.partition("): ")[2]
-
-
 def describe(operation: Operation) -> str:
     """Describe an operation and its arguments in full."""
     schema = json.dumps(operation.schema(), ensure_ascii=False)
@@ -160,11 +154,6 @@ def asks_for_description(call: ToolCall, args: JsonObject) -> str | None:
 def native_name(operation: str) -> str:
     """Return the name by which models know an operation."""
     return COMMON.get(operation, operation)
-
-
-def read_arguments(call: ToolCall) -> JsonObject:
-    """Parse the arguments of a call. Raise UnusableAnswer with the fault if they are invalid."""
-    return parse_object(call.arguments) if call.arguments.strip() else {}
 
 
 def action_of(call: ToolCall, args: JsonObject) -> Action:

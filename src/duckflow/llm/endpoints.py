@@ -3,7 +3,7 @@
 import difflib
 import ipaddress
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import Field
@@ -12,15 +12,12 @@ from duckflow.domain.errors import ProviderError, UsageError
 from duckflow.domain.frozen import Frozen
 
 THINKING_ALLOWANCE = 23_808
-"""Tokens added to an answer's limit for thinking, which counts as output.
-
-Together with the longest answer this is 32,000, the most that some models allow.
-"""
+"""Tokens added to an answer's limit for thinking. Some models allow 32,000 for both together."""
 
 Wire = Literal["openai", "responses", "anthropic", "pydantic_ai"]
 
 
-class Provider(Frozen):
+class Provider(NamedTuple):
     """Row of the table. Messages to the user name the first of `key_variables`."""
 
     name: str
@@ -36,25 +33,8 @@ class Provider(Frozen):
 
 def _http(wire: Wire, name: str, address: str, default_model: str) -> Provider:
     """Return a provider with our own HTTP client and the variables that its official library reads."""
-    return Provider(
-        name=name,
-        wire=wire,
-        key_variables=(f"{name.upper()}_API_KEY",),
-        address=address,
-        address_variable=f"{name.upper()}_BASE_URL",
-        default_model=default_model,
-    )
-
-
-def _other(name: str, *key_variables: str, default_model: str = "", needs_key: bool = True) -> Provider:
-    """Return a provider whose official library is used through pydantic-ai."""
-    return Provider(
-        name=name,
-        wire="pydantic_ai",
-        key_variables=key_variables,
-        default_model=default_model,
-        needs_key=needs_key,
-    )
+    prefix = name.upper()
+    return Provider(name, wire, (f"{prefix}_API_KEY",), address, f"{prefix}_BASE_URL", default_model)
 
 
 PROVIDERS = {
@@ -62,29 +42,27 @@ PROVIDERS = {
     for row in (
         _http("anthropic", "anthropic", "https://api.anthropic.com", "claude-sonnet-5-5"),
         _http("openai", "openai", "https://api.openai.com/v1", "gpt-6.1-terra"),
-        _other("google", "GOOGLE_API_KEY", "GEMINI_API_KEY", default_model="gemini-3.8-flash"),
+        Provider(
+            "google", "pydantic_ai", ("GOOGLE_API_KEY", "GEMINI_API_KEY"), default_model="gemini-3.8-flash"
+        ),
         _http("openai", "groq", "https://api.groq.com/openai/v1", "openai/gpt-oss-120b"),
         _http("openai", "openrouter", "https://openrouter.ai/api/v1", "anthropic/claude-sonnet-5.5"),
         _http("openai", "mistral", "https://api.mistral.ai/v1", "mistral-large-latest"),
         Provider(
-            name="ollama",
-            wire="openai",
-            key_variables=("OLLAMA_API_KEY",),
-            address="http://127.0.0.1:11434/v1",
-            address_variable="OLLAMA_HOST",
+            "ollama",
+            "openai",
+            ("OLLAMA_API_KEY",),
+            "http://127.0.0.1:11434/v1",
+            "OLLAMA_HOST",
             needs_key=False,
         ),
         Provider(
-            name="responses",
-            wire="responses",
-            key_variables=("OPENAI_API_KEY",),
-            address="https://api.openai.com/v1",
-            address_variable="OPENAI_BASE_URL",
+            "responses", "responses", ("OPENAI_API_KEY",), "https://api.openai.com/v1", "OPENAI_BASE_URL"
         ),
-        _other("azure", "AZURE_OPENAI_API_KEY"),
-        _other("bedrock", "AWS_ACCESS_KEY_ID", needs_key=False),
-        _other("cohere", "CO_API_KEY"),
-        _other("huggingface", "HF_TOKEN"),
+        Provider("azure", "pydantic_ai", ("AZURE_OPENAI_API_KEY",)),
+        Provider("bedrock", "pydantic_ai", ("AWS_ACCESS_KEY_ID",), needs_key=False),
+        Provider("cohere", "pydantic_ai", ("CO_API_KEY",)),
+        Provider("huggingface", "pydantic_ai", ("HF_TOKEN",)),
     )
 }
 """Providers by name, in the order in which the environment is searched for a key."""
@@ -136,11 +114,7 @@ def find_provider(name: str) -> Provider:
 
 
 def find_endpoint(name: str, env: Mapping[str, str]) -> Endpoint:
-    """Return the endpoint of `provider:model` with its key.
-
-    A key is required only at the provider's own address. Over plain http a key is sent only to this machine
-    (SAFETY 20).
-    """
+    """Return the endpoint of `provider:model` with its key. Refuse to send a key unencrypted (SAFETY 20)."""
     provider_name, _, model = name.partition(":")
     provider = find_provider(provider_name)
     if not model:

@@ -39,7 +39,7 @@ async def open_client(
     """
     kind, _, rest = name.partition(":")
     own = others.get(kind)
-    client = await (own(rest, env) if own else _open(name, settings, env, relay or Relay(), asked))
+    client = await (own(rest, env) if own else _open(name, settings, env, relay, asked))
     patient = RetryingClient(client, settings)
     if kind == "embedded":
         return patient  # already has its window, and refuses a prompt that is too long before reading it
@@ -55,7 +55,7 @@ def _place(name: str, env: Mapping[str, str], *, own: bool) -> str:
 
 
 async def _open(
-    name: str, settings: LlmSettings, env: Mapping[str, str], relay: Relay, asked: Mapping[str, int]
+    name: str, settings: LlmSettings, env: Mapping[str, str], relay: Relay | None, asked: Mapping[str, int]
 ) -> ModelClient:
     kind, _, rest = name.partition(":")
     if kind == "embedded":

@@ -18,7 +18,6 @@ from duckflow.domain.events import StoredEvent
 from duckflow.domain.files.programs import program_environment
 from duckflow.domain.reduce.rewind import present
 from duckflow.i18n.catalogue import text
-from duckflow.llm.local.relay import Relay
 from duckflow.session.channel import UpdateQueue
 from duckflow.session.host import SessionHost
 from duckflow.session.local import LocalSession
@@ -61,7 +60,7 @@ async def _one_session(
     earlier = _earlier_events(session_id) if session_id else ()
     relay = RelayPrompt(frontend.keyboard, frontend.writer)
     screen = Screen(frontend.writer)
-    opening = Opening(loaded, folder, session_id, attended=True, relay=Relay(relay.show, relay.read))
+    opening = Opening(loaded, folder, session_id, attended=True, relay=relay)
     updates = UpdateQueue()
     host = await SessionHost.open(opening, updates)
     try:

@@ -40,12 +40,12 @@ def read_fields(text: str, shape: type[BaseModel], *, ended: bool) -> AnswerFiel
     fields = _unwrapped(found.value, shape)
     if shape is Decision:
         fields = _with_usual_names(fields)
-    filled = fill_in(fields, blocks)
-    faults = (*found.faults, *filled.faults)
-    hints = tuple(map(unused_block, filled.unused))
+    fields, unused, wrong = fill_in(fields, blocks)
+    faults = (*found.faults, *wrong)
+    hints = tuple(map(unused_block, unused))
     if not issubclass(shape, Decision):
-        return AnswerFields(filled.fields, faults, hints=hints)
-    fields, unused = _with_reply(filled.fields, filled.unused)
+        return AnswerFields(fields, faults, hints=hints)
+    fields, unused = _with_reply(fields, unused)
     fields, notes = _with_known_state(fields)
     notes += tuple(f"Nothing named the block {name}, so it was left out." for name in unused)
     return AnswerFields(fields, faults, notes, hints, tuple(unused))

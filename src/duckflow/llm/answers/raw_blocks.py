@@ -11,7 +11,6 @@ no end line if the model stopped without hitting a limit.
 """
 
 import re
-from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -39,14 +38,6 @@ _IN_ONE_LINE = frozenset({"path", "to", "pattern", "glob", "symbol", "url", "id"
 _LONGEST_NAME = 100
 
 Blocks = dict[str, str]
-
-
-class Filled(NamedTuple):
-    """Answer with its blocks inserted, the blocks it did not refer to, and its faults."""
-
-    fields: JsonObject
-    unused: Blocks
-    faults: tuple[str, ...]
 
 
 def find_parts(text: str, *, ended: bool = False) -> tuple[FoundObject, Blocks]:
@@ -146,8 +137,8 @@ def unused_block(name: str) -> str:
     return f'no argument names the block {name}: use it as {{"block": "{name}"}} or leave it out'
 
 
-def fill_in(answer: JsonObject, blocks: Blocks) -> Filled:
-    """Return the answer with each `{"block": NAME}`, at any depth, replaced by that block."""
+def fill_in(answer: JsonObject, blocks: Blocks) -> tuple[JsonObject, Blocks, list[str]]:
+    """Replace each `{"block": NAME}`, at any depth. Return the answer, the unused blocks and the faults."""
     filling = _Filling(blocks)
     fields = {key: filling.value(key, key, value) for key, value in answer.items()}
     unused = {name: content for name, content in blocks.items() if name not in filling.used}
@@ -156,7 +147,7 @@ def fill_in(answer: JsonObject, blocks: Blocks) -> Filled:
         for name in unused
         if name in filling.arguments
     ]
-    return Filled(fields, unused, (*filling.faults, *named))
+    return fields, unused, [*filling.faults, *named]
 
 
 class _Filling:

@@ -72,9 +72,12 @@ class WorkerProcess:
             self._streams[1].close()
         self._socket.close()
         status = await asyncio.to_thread(_wait, self._process)
-        printed = "" if self._errors.closed else _tail(self._errors)
-        self._errors.close()
-        return status, printed
+        if self._errors.closed:
+            return status, ""
+        with self._errors as errors:
+            size = errors.seek(0, 2)
+            errors.seek(max(size - PRINTED_BYTES, 0))
+            return status, errors.read().decode("utf-8", "replace")
 
 
 def _encode(message: dict[str, Any]) -> bytes:
@@ -107,12 +110,6 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
     except subprocess.TimeoutExpired:
         process.kill()
         return process.wait()
-
-
-def _tail(file: IO[bytes]) -> str:
-    size = file.seek(0, 2)
-    file.seek(max(size - PRINTED_BYTES, 0))
-    return file.read().decode("utf-8", "replace")
 
 
 def usable_cores(quota: Path = _QUOTA) -> int:

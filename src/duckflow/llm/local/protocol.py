@@ -41,21 +41,16 @@ def completion(request: ModelRequest) -> dict[str, Any]:
     return body
 
 
-def loosen(schema: JsonSchema) -> JsonSchema:
+def loosen(schema: Any) -> Any:  # noqa: ANN401 - any part of a schema
     """Return the schema without limits on string length, which would make a huge and slow grammar."""
-    return cast("JsonSchema", _loosened(schema))
-
-
-def _loosened(value: object) -> object:
-    if isinstance(value, list):
-        return [_loosened(item) for item in cast("list[object]", value)]
-    if not isinstance(value, dict):
-        return value
-    fields = cast("dict[str, object]", value)
+    if isinstance(schema, list):
+        return [loosen(item) for item in cast("list[object]", schema)]
+    if not isinstance(schema, dict):
+        return schema
     # A property that happens to be called minLength has a schema as its value, not a number.
     return {
-        name: _loosened(item)
-        for name, item in fields.items()
+        name: loosen(item)
+        for name, item in cast("JsonSchema", schema).items()
         if not (name in ("minLength", "maxLength") and isinstance(item, int))
     }
 

@@ -1,37 +1,36 @@
 """Relay: a person carries the prompt to any model and brings back the answer (K2)."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import NamedTuple
+from collections.abc import AsyncGenerator
+from typing import Protocol
 
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.model import ChatMessage, ModelPiece, ModelRequest, ModelTraits, StreamEnd, TextPiece
 from duckflow.llm.streams import MAX_ANSWER_BYTES
 
 
-async def _show_nothing(prompt: str) -> None:
-    """Do nothing; the default if there is no user interface."""
+class Relay(Protocol):
+    """Person who is shown a prompt and enters the answer."""
 
+    async def show(self, prompt: str) -> None:
+        """Show the prompt."""
+        ...
 
-async def _nobody_answers() -> str:
-    raise ProviderError("llm.relay_headless")
-
-
-class Relay(NamedTuple):
-    """Functions that show a prompt to a person and read the answer. The defaults serve headless runs."""
-
-    show: Callable[[str], Awaitable[None]] = _show_nothing
-    read: Callable[[], Awaitable[str]] = _nobody_answers
+    async def read(self) -> str:
+        """Return the answer."""
+        ...
 
 
 class RelayModel:
-    """Any model that a person can reach. Calls have no time limit, since a person answers."""
+    """Model that a person can reach, if there is one. Calls have no time limit."""
 
-    def __init__(self, relay: Relay, traits: ModelTraits) -> None:
+    def __init__(self, relay: Relay | None, traits: ModelTraits) -> None:
         self._relay = relay
         self.traits = traits
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
         """Show the prompt, and yield the person's answer in one piece."""
+        if self._relay is None:
+            raise ProviderError("llm.relay_headless")
         await self._relay.show(write_out(request.messages))
         text = await self._relay.read()
         if len(text.encode("utf-8", "replace")) > MAX_ANSWER_BYTES:

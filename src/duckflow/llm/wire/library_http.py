@@ -10,24 +10,21 @@ from duckflow.llm.endpoints import Endpoint, is_loopback
 from duckflow.llm.wire.errors import lost
 from duckflow.llm.wire.plain_http import CONNECT_TIMEOUT_S
 
-TRANSPORT: tuple[tuple[type[Exception], type[ProviderError], str], ...] = (
-    (httpx2.ConnectTimeout, Unavailable, "llm.unreachable"),
-    (httpx2.ConnectError, Unavailable, "llm.unreachable"),
-    (httpx2.ProxyError, Unavailable, "llm.unreachable"),
-    (httpx2.UnsupportedProtocol, ProviderError, "llm.unreachable"),
-    (httpx2.LocalProtocolError, ProviderError, "llm.unreachable"),
-    (httpx2.DecodingError, ProviderError, "llm.not_understood"),
-    (httpx2.TransportError, Unavailable, "llm.cut_off"),
-    (httpx2.InvalidURL, ProviderError, "llm.unreachable"),
+TRANSPORT: tuple[tuple[tuple[type[Exception], ...], type[ProviderError], str], ...] = (
+    ((httpx2.ConnectTimeout, httpx2.ConnectError, httpx2.ProxyError), Unavailable, "llm.unreachable"),
+    ((httpx2.UnsupportedProtocol, httpx2.LocalProtocolError), ProviderError, "llm.unreachable"),
+    ((httpx2.InvalidURL,), ProviderError, "llm.unreachable"),
+    ((httpx2.DecodingError,), ProviderError, "llm.not_understood"),
+    ((httpx2.TransportError,), Unavailable, "llm.cut_off"),
 )
-"""Our error and its key by httpx2 exception. The first match counts, so subclasses precede their bases."""
+"""Our error and its key by httpx2 exceptions. The first match counts, so subclasses precede their bases."""
 
-TRANSPORT_ERRORS: tuple[type[Exception], ...] = tuple(row[0] for row in TRANSPORT)
+TRANSPORT_ERRORS: tuple[type[Exception], ...] = tuple(kind for kinds, *_ in TRANSPORT for kind in kinds)
 
 
 def transport_failure(exc: Exception, endpoint: Endpoint) -> ProviderError:
     """Return our error for an exception of the HTTP library."""
-    error, key = next((error, key) for kind, error, key in TRANSPORT if isinstance(exc, kind))
+    error, key = next((error, key) for kinds, error, key in TRANSPORT if isinstance(exc, kinds))
     return lost(key, endpoint, exc, error)
 
 
