@@ -19,7 +19,7 @@ from fakes.model_layers import first_layers
 
 @pytest.fixture(scope="session")
 def smollm2() -> Path:
-    """The file of the smallest real model; whoever comes second waits until the first has fetched it."""
+    """File of the smallest real model, fetched once; parallel test processes wait for it."""
     cache = Path(os.environ["DUCKFLOW_TEST_CACHE"])
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "lock").open("w") as lock:
@@ -38,7 +38,7 @@ def two_layers(smollm2: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Weights]:
-    """Made-up weights and the folder with their wheels, which nobody changes."""
+    """Made-up weights, and the read-only folder with their wheels."""
     folder = tmp_path_factory.mktemp("built") / "carriers"
     return folder, build_weights(folder)
 
@@ -51,7 +51,7 @@ def carriers(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def quick_pip(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is called as pip where the real one would prove nothing more."""
+    """Fast replacement for pip, for tests that do not need the real one."""
     called = [sys.executable, "-I", "-S", str(Path(__file__).parent.parent / "fakes" / "quick_pip.py")]
     monkeypatch.setattr(pip_command, "find_pip", lambda: called)
     return called

@@ -1,4 +1,4 @@
-"""What models really send when they go wrong: taken where the meaning is plain, else repaired (A6)."""
+"""Malformed answers of real models: accepted where the meaning is plain, else repaired (A6)."""
 
 import json
 

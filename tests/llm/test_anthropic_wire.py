@@ -125,7 +125,7 @@ async def test_the_reason_for_the_end_is_told(stop):
 
 
 class TestPrompt:
-    """How a prompt looks on this wire."""
+    """Return the system blocks and turns of a prompt in this format."""
 
     async def test_the_system_stands_apart_and_equal_roles_are_one_turn(self):
         body = await body_for(

@@ -1,4 +1,4 @@
-"""K3: which model is used where nobody said."""
+"""K3: the choice of a model if the user set none."""
 
 import pytest
 

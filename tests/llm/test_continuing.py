@@ -101,7 +101,7 @@ async def test_K4_a_long_answer_is_continued_twice_and_then_asked_for_in_short()
 
 
 async def collected(*turns: Any) -> tuple[CollectedResponse, FakeModel, list[LiveUpdate]]:
-    """What a model with tools of its own has said in the end."""
+    """Return the response of a model with native tools."""
     model, shown = FakeModel(*turns), list[LiveUpdate]()
     whole = await collect_whole(model, NATIVE, shown.append, has_reply=True, is_usable=lambda _: False)
     return whole, model, shown

@@ -18,7 +18,7 @@ REQUEST = ModelRequest(output="Text", messages=(ChatMessage(role="user", text="H
 
 
 async def failure(file: Path | None, **options: object) -> ProviderError:
-    """What opening and asking ends with."""
+    """Return the error of opening or asking the model."""
     try:
         model = await embedded.open_embedded(file, EmbeddedSettings.model_validate(options))
     except ProviderError as exc:

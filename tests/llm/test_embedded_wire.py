@@ -1,4 +1,4 @@
-"""What the embedded runtime is asked, and what its words mean; no model needed."""
+"""Requests to the embedded runtime and its errors; no model needed."""
 
 import pytest
 
@@ -53,7 +53,7 @@ def test_limits_on_the_length_of_strings_are_left_out_and_nothing_else():
 
 
 def taken(*chunks: dict) -> tuple[str, list]:
-    """What the chunks of an answer bring: its characters, and its end."""
+    """Return the text of the chunks, and the end."""
     answer = OpenAIResponse()
     pieces = [piece for chunk in chunks for piece in answer.add_chunk(JsonFields(chunk))]
     text = "".join(piece.text for piece in pieces if isinstance(piece, TextPiece))

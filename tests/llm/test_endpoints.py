@@ -1,4 +1,4 @@
-"""Who serves a model, where, and with which key (K2, N)."""
+"""Choice of provider, address and key (K2, N)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What an embedded model has read is kept, found again only if all is the same, and bounded."""
+"""Prompt states are saved, found only for identical models and texts, and limited in size."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is known of a model before it is asked (K2)."""
+"""Traits of a model before its first call (K2)."""
 
 import pytest
 

@@ -68,7 +68,7 @@ def test_after_a_kill_the_parts_that_arrived_are_not_fetched_again(
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux ends a child with its parent")
 def test_a_download_ends_with_the_process_that_began_it():
-    """Or it goes on writing into the folder which the next installation has just tidied."""
+    """Otherwise it would write into the folder that the next installation has just cleaned."""
     begin = """
 import subprocess, time
 from duckflow.llm.weights.pip_command import ending_with_us

@@ -24,7 +24,7 @@ REQUEST = ModelRequest(output="Decision", messages=(ChatMessage(role="user", tex
 
 
 def too_long(window: int | None = None, asked: int | None = None) -> PromptTooLong:
-    """What a provider says."""
+    """Return a provider's error about a too long prompt."""
     return PromptTooLong("llm.prompt_too_long", window=window, asked=asked, model="m", detail="too long")
 
 

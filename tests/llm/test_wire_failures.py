@@ -1,4 +1,4 @@
-"""What goes wrong between us and a provider becomes one of our errors, the same on both wires (K4)."""
+"""Failures of a provider become our errors, the same on both wires (K4)."""
 
 import asyncio
 from contextlib import asynccontextmanager
