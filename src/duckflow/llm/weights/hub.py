@@ -20,33 +20,26 @@ _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
 def fetch_from_hub(place: WeightsFiles, report: Report) -> None:
-    """Download the rest of the file from the hub."""
+    """Download the rest of the file. Resume after every break, until TRIES in a row brought no new data."""
     import httpx2  # noqa: PLC0415 - only an installation needs it
 
     base = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
     address = f"{base.rstrip('/')}/{place.weights.hub_repository}/resolve/main/{place.weights.file}"
     timeout = httpx2.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
+    # A failed connection is not retried: the wheels may be reachable instead.
+    broken = (httpx2.ReadTimeout, httpx2.ReadError, httpx2.RemoteProtocolError)
+    tries, most = TRIES, place.gathered()
     try:
         with httpx2.Client(follow_redirects=True, timeout=timeout) as client:
-            _download(client, address, place, report)
+            while place.gathered() < place.weights.size and tries > 0:
+                with suppress(*broken):
+                    _download_rest(client, address, place, report)
+                tries = TRIES if place.gathered() > most else tries - 1
+                most = max(most, place.gathered())
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as exc:
         raise ProviderError("weights.hub_unreachable", address=address, reason=str(exc)) from exc
     if place.gathered() < place.weights.size:
         raise ProviderError("weights.hub_cut_off", address=address)
-
-
-def _download(client: "httpx2.Client", address: str, place: WeightsFiles, report: Report) -> None:
-    """Resume after every break, until TRIES in a row brought no new data."""
-    import httpx2  # noqa: PLC0415 - as above
-
-    # A failed connection is not retried: the wheels may be reachable instead.
-    broken = (httpx2.ReadTimeout, httpx2.ReadError, httpx2.RemoteProtocolError)
-    tries, most = TRIES, place.gathered()
-    while place.gathered() < place.weights.size and tries > 0:
-        with suppress(*broken):
-            _download_rest(client, address, place, report)
-        tries = TRIES if place.gathered() > most else tries - 1
-        most = max(most, place.gathered())
 
 
 def _download_rest(client: "httpx2.Client", address: str, place: WeightsFiles, report: Report) -> None:

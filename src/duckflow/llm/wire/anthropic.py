@@ -25,12 +25,32 @@ from duckflow.llm.endpoints import Endpoint
 from duckflow.llm.wire.client import WireFormat
 from duckflow.llm.wire.fallbacks import Body, Fallback
 from duckflow.llm.wire.json_fields import JsonFields, StreamedError
-from duckflow.llm.wire.request import answer_room, cache_marks, leading_system, usable_messages
+from duckflow.llm.wire.request import answer_room, cache_marks, leading_system, pictures_of, usable_messages
 
 VERSION = "2023-06-01"
 MARK = {"type": "ephemeral"}
 BUDGETS = {"low": 2048, "medium": 8192, "high": 16_384}
 """Thinking tokens by effort, for models that need a fixed budget."""
+
+STOPS: dict[str, StopReason] = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+    "refusal": "refusal",
+}
+
+ERROR_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+"""HTTP status by the type of an error inside a stream, which has none."""
 
 _VERSION = lazy_regex(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?!\d)")
 _ID = lazy_regex(r"[a-zA-Z0-9_-]{1,64}")
@@ -130,13 +150,8 @@ def _blocks(message: ChatMessage, request: ModelRequest) -> Iterator[Body]:
 
 
 def _pictures(message: ChatMessage, request: ModelRequest) -> Iterator[Body]:
-    for picture in message.pictures:
-        if picture.digest in request.picture_data:
-            data = request.picture_data[picture.digest]
-            yield {
-                "type": "image",
-                "source": {"type": "base64", "media_type": picture.media, "data": data},
-            }
+    for media, data in pictures_of(message, request):
+        yield {"type": "image", "source": {"type": "base64", "media_type": media, "data": data}}
 
 
 def _without_thinking(body: Body) -> Body:
@@ -147,27 +162,6 @@ def _without_thinking(body: Body) -> Body:
         content = [block for block in turn["content"] if "thinking" not in block["type"]]
         turns.append({**turn, "content": content})
     return {**rest, "messages": turns}
-
-
-STOPS: dict[str, StopReason] = {
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "tool_use": "tool_calls",
-    "refusal": "refusal",
-}
-
-ERROR_STATUS = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
-"""HTTP status by the type of an error inside a stream, which has none."""
 
 
 class _OpenBlock:

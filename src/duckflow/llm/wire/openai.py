@@ -31,6 +31,7 @@ from duckflow.llm.wire.request import (
     bearer,
     cache_marks,
     leading_system,
+    pictures_of,
     usable_messages,
 )
 
@@ -42,6 +43,16 @@ MARKED_MODELS = ("anthropic/", "google/", "openai/gpt-5.6", "openai/gpt-6", "ope
 MISTRAL_EFFORTS = {"low": "none", "medium": "high", "high": "high"}
 """Mistral's levels: its models only know thinking on and off (the default), and refuse other levels."""
 
+STOPS: dict[str, StopReason] = {
+    "length": "length",
+    "model_length": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "refusal",
+}
+
+THINKING_FIELDS = ("reasoning_details", "reasoning_content", "reasoning", "thinking")
+"""Fields in which servers send thinking ("thinking" inside the content). The first one is sent back."""
 
 THINKING_MISSED = (
     "must be passed back",
@@ -138,10 +149,8 @@ def _content(turn: Sequence[tuple[ChatMessage, bool]], pictures: list[Body]) -> 
 
 
 def _pictures(message: ChatMessage, request: ModelRequest) -> Iterator[Body]:
-    for picture in message.pictures:
-        if picture.digest in request.picture_data:
-            url = f"data:{picture.media};base64,{request.picture_data[picture.digest]}"
-            yield {"type": "image_url", "image_url": {"url": url}}
+    for media, data in pictures_of(message, request):
+        yield {"type": "image_url", "image_url": {"url": f"data:{media};base64,{data}"}}
 
 
 def _answer(turn: Sequence[ChatMessage]) -> Body:
@@ -216,18 +225,6 @@ def _after_results(body: Body) -> Body:
             entries.append({"role": "assistant", "content": "Let me look at that."})
         entries.append(entry)
     return {**body, "messages": entries}
-
-
-STOPS: dict[str, StopReason] = {
-    "length": "length",
-    "model_length": "length",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
-    "content_filter": "refusal",
-}
-
-THINKING_FIELDS = ("reasoning_details", "reasoning_content", "reasoning", "thinking")
-"""Fields in which servers send thinking ("thinking" inside the content). The first one is sent back."""
 
 
 def _usage(counts: JsonFields) -> Usage:

@@ -86,6 +86,12 @@ def _as_text(message: ChatMessage, answered: ToolCall | None) -> ChatMessage:
     return replace(message, text="\n".join(line for line in lines if line), calls=(), thoughts=())
 
 
+def pictures_of(message: ChatMessage, request: ModelRequest) -> list[tuple[str, str]]:
+    """Return the media type and the Base64 data of each picture that the request has."""
+    data = request.picture_data
+    return [(picture.media, data[picture.digest]) for picture in message.pictures if picture.digest in data]
+
+
 def leading_system(messages: Sequence[ChatMessage]) -> int:
     """Count the system messages at the beginning. Later system messages are sent as the user's."""
     return next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))

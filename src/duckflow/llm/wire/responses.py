@@ -28,9 +28,22 @@ from duckflow.llm.endpoints import Endpoint
 from duckflow.llm.wire.client import WireFormat
 from duckflow.llm.wire.fallbacks import Body, Fallback
 from duckflow.llm.wire.json_fields import JsonFields, StreamedError
-from duckflow.llm.wire.request import answer_room, bearer, cache_marks, leading_system, usable_messages
+from duckflow.llm.wire.request import (
+    answer_room,
+    bearer,
+    cache_marks,
+    leading_system,
+    pictures_of,
+    usable_messages,
+)
 
 MARK = {"prompt_cache_breakpoint": {"mode": "explicit"}}
+
+ERROR_STATUS = (("rate_limit", 429), ("quota", 429), ("invalid", 400), ("context", 400), ("unsupported", 400))
+"""HTTP status by a part of the code of an error inside a stream; 500 if none matches."""
+
+DELTAS = ("response.output_text.delta", "response.refusal.delta")
+THINKING_DELTAS = ("response.reasoning_summary_text.delta", "response.reasoning_text.delta")
 
 _GPT = lazy_regex(r"gpt-(\d+)(?:\.(\d+))?(?!-chat|\d)")
 _O_SERIES = lazy_regex(r"o\d")
@@ -115,12 +128,8 @@ def _items(message: ChatMessage, request: ModelRequest, asker: str, *, marked: b
 
 def _content(message: ChatMessage, request: ModelRequest, *, marked: bool) -> str | list[Body]:
     parts: list[Body] = [
-        {
-            "type": "input_image",
-            "image_url": f"data:{picture.media};base64,{request.picture_data[picture.digest]}",
-        }
-        for picture in message.pictures
-        if picture.digest in request.picture_data
+        {"type": "input_image", "image_url": f"data:{media};base64,{data}"}
+        for media, data in pictures_of(message, request)
     ]
     if not parts and not marked:
         return message.text
@@ -149,13 +158,6 @@ def _without_reasoning(body: Body) -> Body:
         if item.get("type") != "reasoning"
     ]
     return {**body, "input": items}
-
-
-ERROR_STATUS = (("rate_limit", 429), ("quota", 429), ("invalid", 400), ("context", 400), ("unsupported", 400))
-"""HTTP status by a part of the code of an error inside a stream; 500 if none matches."""
-
-DELTAS = ("response.output_text.delta", "response.refusal.delta")
-THINKING_DELTAS = ("response.reasoning_summary_text.delta", "response.reasoning_text.delta")
 
 
 class ResponsesResponse:
