@@ -89,10 +89,10 @@ class Native:
                 *(
                     result_of(call, answer.told.get(call.id, ""))
                     for call in said.calls
-                    if answer.goes_on or call.id in answer.told
+                    if answer.ask_again or call.id in answer.told
                 ),
             ]
-            if not answer.goes_on:
+            if not answer.ask_again:
                 return DecisionResult(
                     decision=answer.decision(noted),
                     exchange=tuple(exchange),

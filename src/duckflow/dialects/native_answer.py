@@ -56,7 +56,7 @@ class NativeAnswer(NamedTuple):
     """Reply that ends the turn if all actions succeed."""
     told: Mapping[str, str]
     """Results that the program gives immediately, by call id."""
-    goes_on: bool
+    ask_again: bool
     """True if the model must be asked again first, because it only wrote notes or looked up descriptions."""
 
     def requirements(self, noted: JsonObject) -> tuple[str, ...]:
@@ -119,8 +119,8 @@ def read_calls(
             faults[call.id] = fault.problem
     if faults:
         raise UnusableCalls(faults)
-    goes_on = bool(calls) and not actions and not question and closing is None
-    return NativeAnswer(text, tuple(actions), fields, question, closing, told, goes_on)
+    ask_again = bool(calls) and not actions and not question and closing is None
+    return NativeAnswer(text, tuple(actions), fields, question, closing, told, ask_again)
 
 
 def _checked(action: Action, check: Check) -> Action:

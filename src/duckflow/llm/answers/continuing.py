@@ -66,7 +66,7 @@ async def collect_whole(
                 again.usage += response.usage
                 response = again
             else:
-                response = await _go_on(client, asked, on_update, response, has_reply=has_reply)
+                response = await _continue(client, asked, on_update, response, has_reply=has_reply)
         except ProviderError:
             return response  # perhaps a refused limit; the partial answer is more useful than this error
     if response.stop == "length" and only_thought(response):
@@ -103,7 +103,7 @@ def _overlap(first: str, rest: str) -> int:
     return 0
 
 
-async def _go_on(
+async def _continue(
     client: ModelClient,
     request: ModelRequest,
     on_update: Callable[[LiveUpdate], None],
@@ -118,10 +118,10 @@ async def _go_on(
     rest = await collect(client, asked, on_update, has_reply=False)
     whole = join_parts(first.text, rest.text)
     if whole.startswith(first.text):
-        first.go_on(whole[len(first.text) :], rest)
+        first.append_rest(whole[len(first.text) :], rest)
         return first
     on_update(ReplyVoid())
     again = CollectedResponse(on_update, has_reply=has_reply, plain=bool(request.tools))
-    again.go_on(whole, rest)
+    again.append_rest(whole, rest)
     again.usage += first.usage
     return again

@@ -8,7 +8,7 @@ from duckflow.llm.answers.strict_json import FoundObject, UnusableAnswer, read_o
 _BEGINNING = lazy_regex(r"""\{\s*+(?:["'}“]|//|/\*|[A-Za-z_$][\w$]*+\s*+:)""")
 _QUOTED_KEY = lazy_regex(r'\{\s*+"')
 _STRUCTURE = lazy_regex(r'\\.|["{}]', re.DOTALL)
-_GOES_ON = lazy_regex(r'[,:\]}"]')
+_MORE_JSON = lazy_regex(r'[,:\]}"]')
 _LISTED = lazy_regex(r"\[\s*+\Z")
 _NESTED = lazy_regex(r'(?:"\s*+:|["\]}]\s*+,|\[)\s*+\Z')
 _CLOSERS = lazy_regex(r"\A[}\]\s]++")
@@ -65,8 +65,8 @@ def refuse_more(text: str, found: FoundObject, rest: str) -> None:
     rest = rest.lstrip()
     if not _NESTED.search(text, 0, found.start):
         rest = _CLOSERS.sub("", rest, count=1)
-    goes_on = _GOES_ON.match(rest)
-    if goes_on:
+    more = _MORE_JSON.match(rest)
+    if more:
         raise UnusableAnswer(
             f"the object is closed too early or closed twice: after its last brace follows {rest[:30]!r}"
         )

@@ -81,7 +81,7 @@ class CollectedResponse:
             case StreamEnd():
                 self.stop, self.usage = piece.stop, piece.usage
 
-    def go_on(self, text: str, rest: "CollectedResponse") -> None:
+    def append_rest(self, text: str, rest: "CollectedResponse") -> None:
         """Add the rest of a response that was cut: `text`, and the calls, thoughts and usage of `rest`."""
         self.take(TextPiece(text=text))
         self.calls += rest.calls

@@ -66,7 +66,7 @@ def install(name: str, from_path: Path | None = None, progress: Report | None = 
 def remove(name: str) -> bool:
     """Delete the model's file and partial downloads. Return True if it was installed."""
     place = WeightsFiles(look_up(name), models_folder())
-    with _told(place):
+    with _translated_errors(place):
         place.folder.mkdir(parents=True, exist_ok=True)
         with place.locked():
             return place.delete()
@@ -77,7 +77,7 @@ def install_into(
 ) -> Path:
     """Like `install`, for any weights and any folder."""
     place = WeightsFiles(weights, folder)
-    with _told(place):
+    with _translated_errors(place):
         folder.mkdir(parents=True, exist_ok=True)
         found = place.installed()
         if found is not None:
@@ -131,7 +131,7 @@ def _check_space(place: WeightsFiles) -> None:
 
 
 @contextmanager
-def _told(place: WeightsFiles) -> Generator[None]:
+def _translated_errors(place: WeightsFiles) -> Generator[None]:
     """Convert OSError of the disk to a ProviderError."""
     try:
         yield
