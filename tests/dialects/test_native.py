@@ -227,7 +227,7 @@ async def test_A6_all_faults_of_an_answer_are_told_at_once_under_their_calls():
     duck = Asked(bad, turn("Sorry."))
     await duck.decide()
     told = {one.result_of: one.text for one in duck.sent() if one.result_of}
-    assert "Nothing of this answer ran" in told["c1"]
+    assert "None of these calls ran" in told["c1"]
     assert "path" in told["c2"]
     assert "no operation paint" in told["c3"]
     assert "not a JSON value" in told["c4"]

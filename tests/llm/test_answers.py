@@ -76,7 +76,7 @@ async def test_A6_a_repair_carries_the_bad_answer_and_the_exact_error(seen):
     assert repair.messages[:-2] == REQUEST.messages
     assert repair.messages[-2] == ChatMessage(role="assistant", text=bad)
     assert repair.messages[-1].role == "user"
-    assert "the key 'reply' stands twice in the same object" in repair.messages[-1].text
+    assert "the key 'reply' appears twice in the same object" in repair.messages[-1].text
     assert "\nOutput: Decision\n" in repair.messages[-1].text
     assert "the JSON object and its blocks" in repair.messages[-1].text
     assert repair.model_copy(update={"messages": ()}) == REQUEST.model_copy(update={"messages": ()})
@@ -128,7 +128,7 @@ async def test_A6_all_faults_are_reported_at_once(seen):
     await decide(model := FakeModel(ALL_WRONG, GOOD), seen, check=check)
     told = model.requests[1].messages[-1].text
     for fault in (
-        "the key 'reply' stands twice",
+        "the key 'reply' appears twice",
         "'NaN' is not a JSON value",
         "actions[0].args.to names the block 'WHERE'",
         "`actions[1].operation` is missing",

@@ -79,10 +79,10 @@ def test_every_cut_object_is_refused(value, data):
 REFUSED = {
     "duplicate key": (
         '{"a": 1, "b": {}, "a": 2}',
-        "line 1, column 19, at '\"a\": 2}': the key 'a' stands twice",
+        "line 1, column 19, at '\"a\": 2}': the key 'a' appears twice",
     ),
-    "duplicate key deep down": ('{"a": [{"b": 1, "b": 1}]}', "the key 'b' stands twice"),
-    "duplicate key, one escaped": ('{"a": 1, "\\u0061": 2}', "the key 'a' stands twice"),
+    "duplicate key deep down": ('{"a": [{"b": 1, "b": 1}]}', "the key 'b' appears twice"),
+    "duplicate key, one escaped": ('{"a": 1, "\\u0061": 2}', "the key 'a' appears twice"),
     "NaN": ('{"a": NaN}', "'NaN' is not a JSON value"),
     "Infinity": ('{"a": Infinity}', "'Infinity' is not a JSON value"),
     "minus Infinity": ('{"a": -Infinity}', "'-Infinity' is not a JSON value"),
@@ -115,7 +115,7 @@ REFUSED = {
     "unterminated string": ('{"a": "b', "the text ends inside this string"),
     "cut in an escape": ('{"a": "b\\u00', "the text ends inside this string"),
     "unterminated object": ('{"a": 1', "at the end: the text ends before the object does"),
-    "two objects": ('{"a": 1}\n{"a": 2}', "line 1, column 9, at '\\n{\"a\": 2}': text goes on"),
+    "two objects": ('{"a": 1}\n{"a": 2}', "line 1, column 9, at '\\n{\"a\": 2}': text follows"),
     "an array": ("[1]", "must begin with {"),
     "nothing": ("", "must begin with {"),
     "wide space": ('{"a":\u30001}', "expected a value"),
@@ -134,12 +134,12 @@ def test_A6_all_that_is_wrong_but_readable_is_said_at_once():
     with pytest.raises(UnusableAnswer) as caught:
         parse_object('{"a": 1, "a": NaN, "b": [1e999, "\\u0000"], "c": Infinity} and')
     words = [
-        "the key 'a' stands twice",
+        "the key 'a' appears twice",
         "'NaN' is not",
         "1e999 is too large",
         "a NUL",
         "'Infinity' is not",
-        "goes on",
+        "text follows",
     ]
     assert len(caught.value.faults) == len(words)
     assert all(word in fault for word, fault in zip(words, caught.value.faults, strict=True))

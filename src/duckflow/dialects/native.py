@@ -34,7 +34,7 @@ MAX_NOTES = 3
 """Number of answers with nothing but notes or lookups that one decision may take."""
 
 _PROBLEM = 2_000
-_OTHERS_NOT_RUN = "Nothing of this answer ran, because another call in it can't. Send all calls again."
+_OTHERS_NOT_RUN = "None of these calls ran, because one of them is invalid. Send all calls again."
 
 
 class Native:

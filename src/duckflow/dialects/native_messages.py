@@ -8,7 +8,7 @@ from duckflow.domain.model import ChatMessage, ToolCall
 from duckflow.domain.patterns import lazy_regex
 from duckflow.prompts.conversation.lines import PromptLine
 
-NOTED = "Noted. Go on, or reply without calls if all is done."
+NOTED = "Noted. Continue, or reply without calls if all is done."
 
 _WITHOUT_RESULT = {
     NOTE: NOTED,

@@ -61,7 +61,7 @@ def parse_object(text: str) -> JsonObject:
     if not text.startswith("{"):
         raise UnusableAnswer(f"a JSON object must begin with {{, but this begins with {_snippet(text, 0)}")
     found = read_object(text, 0)
-    beyond = f"{_place(text, found.end)}: text goes on after the end of the object"
+    beyond = f"{_place(text, found.end)}: text follows the end of the object"
     faults = (*found.faults, *((beyond,) if found.end < len(text) else ()))
     if faults:
         raise UnusableAnswer(*faults)
@@ -121,7 +121,7 @@ class _Reader:
         start = self.at
         key = self._string()
         if key in members:
-            self._note(f"the key {_quote(key)} stands twice in the same object", start)
+            self._note(f"the key {_quote(key)} appears twice in the same object", start)
         if self._peek() != ":":
             raise self._fault(f"expected : after the key {_quote(key)}")
         self.at += 1

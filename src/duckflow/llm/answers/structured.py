@@ -152,7 +152,7 @@ def _repair(
     shown = min(max(client.traits.window // _WINDOW_SHARE, SHOWN_AGAIN), MOST_SHOWN_AGAIN)
     bad = cut(_encodable("\n".join(said)).strip(), shown) or "(nothing)"
     listed = cut(_encodable("\n".join(f"- {fault}" for fault in faults)), _FAULTS)
-    told = f"That answer can't be used, and nothing of it was run. What is wrong with it:\n{listed}"
+    told = f"That answer can't be used, and none of it was run. Its faults:\n{listed}"
     wanted = f"Output: {request.output}\nAnswer again, complete: the JSON object and its blocks."
     again = (
         ChatMessage(role="assistant", text=bad),
