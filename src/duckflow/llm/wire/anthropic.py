@@ -280,7 +280,7 @@ class AnthropicResponse:
 FALLBACKS = (
     Fallback("temperature", ("temperature",)),
     Fallback("output_config", ("effort", "output_config")),
-    Fallback("thinking", ("adaptive",), {"thinking": {"type": "adaptive"}}),
+    Fallback("thinking", ("adaptive",), set={"thinking": {"type": "adaptive"}}),
     Fallback("thinking.display", ("display",)),
     Fallback("thinking", ("support thinking", "thinking is not supported")),
     Fallback("messages", ("thinking",), _without_thinking, lasting=False),

@@ -25,21 +25,22 @@ _NUMBER = lazy_regex(r"(?<![\w.-])\d{3,9}(?![\w.-]*\w)")
 class Fallback(NamedTuple):
     """Change of the request body after an error with one of `words`, if the body has `field`.
 
-    `change` is a function or the fields to set; without it, the field is removed. A dot in `field` denotes a
-    nested field. A fallback that is not `lasting` applies to one request only.
+    Without a `change` or fields to `set`, the field is removed. A dot in `field` denotes a nested field. A
+    fallback that is not `lasting` applies to one request only.
     """
 
     field: str
     words: tuple[str, ...]
-    change: Callable[[Body], Body] | Body | None = None
+    change: Callable[[Body], Body] | None = None
     lasting: bool = True
+    set: Body | None = None
 
     def apply(self, body: Body) -> Body:
         """Return the changed body, or the same one if it lacks the field."""
         if not _has(body, self.field):
             return body
-        if isinstance(self.change, dict):
-            return {**body, **self.change}
+        if self.set:
+            return {**body, **self.set}
         return self.change(body) if self.change else _without(body, self.field)
 
 

@@ -386,7 +386,7 @@ FALLBACKS = (
     Fallback("max_completion_tokens", ("max_completion_tokens", "max_tokens")),
     Fallback("max_tokens", ("max_tokens",)),
     # On this wire, OpenAI's thinking models accept tools only with thinking switched off.
-    Fallback("tools", ("tools with reasoning",), {"reasoning_effort": "none"}),
+    Fallback("tools", ("tools with reasoning",), set={"reasoning_effort": "none"}),
     # DeepSeek and Kimi require the field in every answer with calls, even without thinking.
     Fallback("messages", THINKING_MISSED, _with_empty_thinking),
     Fallback("reasoning_effort", ("effort", "think", "reasoning")),
