@@ -2,13 +2,11 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from typing import Self
 
 from duckflow.domain.commands import SessionCommand, SessionResult
 from duckflow.domain.session_client import SessionUpdate
-
-UpdateSubscriber = Callable[[SessionUpdate], None]
 
 
 class Receipt:
@@ -83,25 +81,3 @@ class UpdateQueue:
         if not self._updates:
             raise StopAsyncIteration
         return self._updates.popleft()
-
-
-class Broadcast:
-    """Shows every update to all subscribers."""
-
-    def __init__(self, *subscribers: UpdateSubscriber) -> None:
-        self._subscribers = [*subscribers]
-
-    def subscribe(self, subscriber: UpdateSubscriber) -> None:
-        """Show it every update from now on."""
-        self._subscribers.append(subscriber)
-
-    def __call__(self, update: SessionUpdate) -> None:
-        """Show one update."""
-        for subscriber in self._subscribers:
-            subscriber(update)
-
-    def close(self) -> None:
-        """End the queues among the subscribers."""
-        for subscriber in self._subscribers:
-            if isinstance(subscriber, UpdateQueue):
-                subscriber.close()

@@ -6,7 +6,7 @@ and so are other processes (`remote`). These leave commands in the database, whi
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -22,11 +22,11 @@ from duckflow.domain.events import EffortChanged, ErrorReported, ModeChanged, St
 from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.live_updates import LiveUpdate
 from duckflow.domain.questions.approval import AnswerApproval
-from duckflow.domain.session_client import StatusChanged
+from duckflow.domain.session_client import SessionUpdate, StatusChanged
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.loops.undo.rewind import Rewind, fork
-from duckflow.session.channel import Broadcast, Receipt, UpdateSubscriber
+from duckflow.session.channel import Receipt, UpdateQueue
 from duckflow.store.command_inbox import CommandInbox, WaitingCommand
 from duckflow.store.memory import Memories
 from duckflow.ui.commands.table import find_custom, read_prompt
@@ -50,6 +50,7 @@ _AT_ONCE = (
     commands.ForgetMemories,
 )
 """Commands that act beside the work, without waiting for its end."""
+UpdateSubscriber = Callable[[SessionUpdate], None]
 _log = logging.getLogger(__name__)
 
 
@@ -58,10 +59,10 @@ class SessionHost:
     work on a request includes its background."""
 
     def __init__(
-        self, app: App, broadcast: Broadcast, title: "TitleWriter | None" = None, *, driven: bool = False
+        self, app: App, subscribers: Sequence[UpdateSubscriber], title: "TitleWriter | None", *, driven: bool
     ) -> None:
         self.app = app
-        self.broadcast = broadcast
+        self._subscribers = [*subscribers]
         self._driven = driven
         self.outcome: RequestOutcome | None = None
         """The outcome of the last work."""
@@ -79,13 +80,13 @@ class SessionHost:
     @classmethod
     async def open(cls, opening: Opening, *subscribers: UpdateSubscriber, driven: bool = False) -> Self:
         """Open a session; UserError if its folder is in use or no model answers."""
-        broadcast = Broadcast(*subscribers)
-        app = await open_app(opening, broadcast)
-        if driven or not opening.loaded.settings.ui.titles:
-            return cls(app, broadcast, driven=driven)
-        from duckflow.loops.thinking.titles import TitleWriter  # noqa: PLC0415 - not for programs
+        app = await open_app(opening, *subscribers)
+        title = None
+        if opening.loaded.settings.ui.titles and not driven:
+            from duckflow.loops.thinking.titles import TitleWriter  # noqa: PLC0415 - not for programs
 
-        return cls(app, broadcast, TitleWriter(app.session, app.advisor))
+            title = TitleWriter(app.session, app.advisor)
+        return cls(app, subscribers, title, driven=driven)
 
     @property
     def state(self) -> AgentState:
@@ -106,6 +107,16 @@ class SessionHost:
     def busy(self) -> bool:
         """True while a command is being carried out."""
         return self._work is not None
+
+    def subscribe(self, subscriber: UpdateSubscriber) -> None:
+        """Show it every update from now on."""
+        self._subscribers.append(subscriber)
+        self.app.session.subscribe(subscriber)
+
+    def show_status(self) -> None:
+        """Tell the subscribers that the work, or a fact for the status bar, has changed."""
+        for subscriber in self._subscribers:
+            subscriber(StatusChanged(busy=self.busy))
 
     def send(self, command: SessionCommand, *, guest: bool = False) -> Receipt:
         """Carry out a command at once or in its turn. Errors of a guest's command are recorded."""
@@ -183,7 +194,9 @@ class SessionHost:
         self._waiting.clear()
         await self.stop()
         await self.app.aclose()
-        self.broadcast.close()
+        for subscriber in self._subscribers:
+            if isinstance(subscriber, UpdateQueue):
+                subscriber.close()
 
     def _note(self, update: StoredEvent | LiveUpdate) -> None:
         if isinstance(update, StoredEvent) and isinstance(update.event, TaskReported) and not self._driven:
@@ -200,7 +213,7 @@ class SessionHost:
             return
         self._work = asyncio.ensure_future(self._perform(receipt.command))
         self._work.add_done_callback(partial(self._ended, receipt))
-        self.broadcast(StatusChanged(busy=True))
+        self.show_status()
         receipt.take()
 
     def _next(self) -> Receipt | None:
@@ -236,7 +249,7 @@ class SessionHost:
             self._keep(self._title.give())
         self._advance()
         if self._work is None:
-            self.broadcast(StatusChanged(busy=False))
+            self.show_status()
         receipt.end(result)
 
     def _act(self, command: SessionCommand) -> SessionResult:

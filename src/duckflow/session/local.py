@@ -58,7 +58,7 @@ class LocalSession:
     def updates(self) -> AsyncIterator[SessionUpdate]:
         """Return all updates from now on."""
         updates = UpdateQueue()
-        self._host.broadcast.subscribe(updates)
+        self._host.subscribe(updates)
         return updates
 
     async def keep_ready(self) -> None:
@@ -139,4 +139,4 @@ class LocalSession:
     def _set_status(self, status: EngineStatus) -> None:
         if status != self.status:
             self.status = status
-            self._host.broadcast(StatusChanged(busy=self.busy))
+            self._host.show_status()
