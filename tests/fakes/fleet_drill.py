@@ -56,7 +56,7 @@ class Count:
     seconds: float = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
-    """Errors: a run without an end, an answer without a question, an approved command that did not run once."""
+    """Errors: runs without an end, answers without a question, approved commands that did not run once."""
 
 
 class Drill:

@@ -8,13 +8,10 @@ from duckflow.i18n.answers import read_answer
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import visible
 
-Ask = Callable[[str], Awaitable[str | None]]
-"""Asks the user; None for the end of input."""
 
-Show = Callable[[str], None]
-
-
-async def settle_trust(folder: Path, ask: Ask, show: Show) -> str | None:
+async def settle_trust(
+    folder: Path, ask: Callable[[str], Awaitable[str | None]], show: Callable[[str], None]
+) -> str | None:
     """Return the digest of the configuration that the user trusts; None without trust or configuration."""
     trust = trust_state(folder)
     if trust.status == "nothing":
@@ -22,21 +19,16 @@ async def settle_trust(folder: Path, ask: Ask, show: Show) -> str | None:
     if trust.status == "trusted":
         return trust.digest
     show(trust_text(trust))
-    if await _trusted(ask):
-        remember_trust(trust)
-        show(text("trust.remembered", path=trust.path))
-        return trust.digest
-    show(text("trust.declined", path=trust.path))
-    return None
-
-
-async def _trusted(ask: Ask) -> bool:
-    """Ask until the answer is clear; the end of input is a no."""
     while (said := await ask(text("trust.question"))) is not None:
         answer = read_answer(said)
+        if answer is not None and answer.yes:
+            remember_trust(trust)
+            show(text("trust.remembered", path=trust.path))
+            return trust.digest
         if answer is not None:
-            return answer.yes
-    return False
+            break
+    show(text("trust.declined", path=trust.path))
+    return None
 
 
 def trust_text(trust: Trust) -> str:
