@@ -170,7 +170,7 @@ async def open_app(opening: Opening, *listeners: Subscriber) -> App:
             await app.model.traits()
         for listener in (*listeners, *_tracing(settings)):
             app.session.subscribe(listener)
-        app.begin(at_a_pause=opening.durable.log is not None)
+        app.begin(at_a_pause=opening.log is not None)
         app.session.record(*await unknown_prices(app.tiers, settings, os.environ))
         if opening.verify is not None:
             app.session.record(VerifySet(command=opening.verify.strip()))

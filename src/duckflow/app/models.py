@@ -49,7 +49,7 @@ def open_models(
     others: Mapping[str, OpenModel],
 ) -> tuple[Tiers, Advisor]:
     """Return the models of a session, which are never sent secrets, and the advisor that asks them."""
-    settings, relay, asked = opening.loaded.settings, opening.relay, opening.durable.asked
+    settings, relay, asked = opening.loaded.settings, opening.relay, opening.asked
     learned = LearnedWindows(state_dir() / WINDOWS)
 
     async def opened(name: str) -> ModelClient:

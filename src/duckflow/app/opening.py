@@ -12,16 +12,6 @@ from duckflow.store.event_log import SqliteEventLog
 from duckflow.tools.files.unsaved import Unsaved
 
 
-class DurableSession(NamedTuple):
-    """Options of a session that one process after another works on, as in the fleet."""
-
-    log: SqliteEventLog | None = None
-    """Keeps the events, if this machine's own log is not the only one."""
-    pause: Pause = go_straight_on
-    asked: Mapping[str, int] = MappingProxyType({})
-    """Number of answers that models gave so far, by kind."""
-
-
 class Opening(NamedTuple):
     """A session to open: its folder, its settings, and what the interface provides."""
 
@@ -39,4 +29,8 @@ class Opening(NamedTuple):
     unsaved: Unsaved | None = None
     """Reads files as they are in an editor."""
     verify: str | None = None
-    durable: DurableSession = DurableSession()
+    log: SqliteEventLog | None = None
+    """The log of a run of the fleet, which several machines may work on."""
+    pause: Pause = go_straight_on
+    asked: Mapping[str, int] = MappingProxyType({})
+    """Number of answers that models gave so far, by kind."""

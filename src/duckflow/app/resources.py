@@ -39,7 +39,7 @@ class SessionResources:
         settings = opening.loaded.settings
         closed = (state_dir(), config_dir(), cache_dir())
         with ExitStack() as opened:
-            self.log = opened.enter_context(closing(opening.durable.log or open_log()))
+            self.log = opened.enter_context(closing(opening.log or open_log()))
             self.kept = opened.enter_context(closing(open_kept_files(settings)))
             refuse_wide_folder(opening.folder, env)
             self.workspace = opened.enter_context(closing(Workspace(opening.folder, denied=closed)))
@@ -68,11 +68,11 @@ class SessionResources:
 
 
 def _open_session(opening: Opening, log: SqliteEventLog, workspace: Workspace, redactor: Redactor) -> Session:
-    durable, session_id = opening.durable, opening.session_id or secrets.token_hex(4)
-    session = Session(log, session_id, redactor, durable.pause)
+    session_id = opening.session_id or secrets.token_hex(4)
+    session = Session(log, session_id, redactor, opening.pause)
     folder = session.state.workspace
     # A run of the fleet may have its folder at another path on each machine.
-    if durable.log is None and folder and os.path.realpath(folder) != str(workspace.root):
+    if opening.log is None and folder and os.path.realpath(folder) != str(workspace.root):
         raise UsageError("session.other_folder", session=session_id, folder=folder, here=str(workspace.root))
     return session
 

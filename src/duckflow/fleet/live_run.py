@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from duckflow.app.opening import DurableSession, Opening
+from duckflow.app.opening import Opening
 from duckflow.app.places import DATABASE
 from duckflow.config.loading import LoadedSettings, load
 from duckflow.config.places import state_dir
@@ -115,7 +115,9 @@ class LiveRun:
             keeps_mode=True,
             model_first=True,
             verify=self.run.options.verify if not earlier else None,
-            durable=DurableSession(log=log, pause=self.pause, asked=_asked(earlier)),
+            log=log,
+            pause=self.pause,
+            asked=_asked(earlier),
         )
         try:
             return await SessionHost.open(opening, driven=True)
