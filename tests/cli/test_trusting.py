@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.cli.chat.trust import settle_trust
+from duckflow.cli.chat.conversation import settle_trust
 from duckflow.config.trust import trust_state
 from duckflow.i18n.catalogue import set_language
 

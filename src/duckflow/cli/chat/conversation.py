@@ -2,21 +2,22 @@
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
 from duckflow.api import find_session, latest_session
 from duckflow.app.opening import Opening
 from duckflow.app.places import open_log
-from duckflow.cli.chat.trust import settle_trust
 from duckflow.cli.chat.welcome import welcome
 from duckflow.cli.log_file import open_log_file
 from duckflow.cli.plain_flags import ConversationOptions, settings_flags
 from duckflow.config.loading import LoadedSettings, load
+from duckflow.config.trust import remember_trust, trust_state
 from duckflow.domain.events import StoredEvent
 from duckflow.domain.files.programs import program_environment
 from duckflow.domain.reduce.rewind import present
+from duckflow.i18n.answers import read_answer
 from duckflow.i18n.catalogue import text
 from duckflow.session.channel import UpdateQueue
 from duckflow.session.host import SessionHost
@@ -25,6 +26,7 @@ from duckflow.store.sessions import SessionSummary
 from duckflow.ui.conversation import Conversation
 from duckflow.ui.frontend import Frontend
 from duckflow.ui.input.editor import TextEditor, find_editor
+from duckflow.ui.output.escaping import visible
 from duckflow.ui.questions import RelayPrompt
 from duckflow.ui.screen import Screen
 from duckflow.ui.transcript import last_exchange
@@ -51,6 +53,28 @@ async def converse(options: ConversationOptions, frontend: Frontend) -> None:
     session: str | None = earlier.id if earlier else ""
     while session is not None:
         session = await _one_session(session or None, folder, loaded, frontend)
+
+
+async def settle_trust(
+    folder: Path, ask: Callable[[str], Awaitable[str | None]], show: Callable[[str], None]
+) -> str | None:
+    """Return the digest of the configuration that the user trusts, after asking once (SAFETY 6)."""
+    trust = trust_state(folder)
+    if trust.status == "nothing":
+        return None
+    if trust.status == "trusted":
+        return trust.digest
+    show("\n".join([text(f"trust.{trust.status}", path=trust.path), "", visible(trust.content), ""]))
+    while (said := await ask(text("trust.question"))) is not None:
+        answer = read_answer(said)
+        if answer is not None and answer.yes:
+            remember_trust(trust)
+            show(text("trust.remembered", path=trust.path))
+            return trust.digest
+        if answer is not None:
+            break
+    show(text("trust.declined", path=trust.path))
+    return None
 
 
 async def _one_session(
