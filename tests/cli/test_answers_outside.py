@@ -26,7 +26,7 @@ def run(folder: Path, *args: str, env: dict[str, str] | None = None) -> subproce
 
 
 def test_an_answer_to_no_question_is_wrong_usage_and_not_a_message(folder: Path):
-    """M3: "yes" must never become a request of its own."""
+    """M3: "yes" must never become a new request."""
     script = f"scripted:{write_script(folder.parent / 's.jsonl', [decision('Done.')])}"
     done = run(folder, "go", "--json", "--model", script)
     session = done.stdout.partition('"session_id": "')[2].partition('"')[0]

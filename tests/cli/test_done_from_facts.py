@@ -43,12 +43,12 @@ def writes(path: str, content: str) -> str:
 
 
 def verdict(*evidence: str, score: float = 1.0) -> dict[str, Any]:
-    """What a judge says who cites this evidence."""
+    """Answer of a judge that cites this evidence."""
     return {"requirement_scores": [{"requirement": "1", "score": score, "evidence": list(evidence)}]}
 
 
 def asked(server: ModelServer, output: str) -> list[str]:
-    """What the model was asked of one kind."""
+    """Questions of one kind that the model was asked."""
     return [
         json.dumps(one.body, ensure_ascii=False) for one in server.requests if asked_for(one.body) == output
     ]

@@ -31,7 +31,7 @@ READ = decision("I look.", action("read_file", path="a.txt"))
 
 
 class Editor:
-    """An editor that keeps what it is told, and answers what it is asked as the test says."""
+    """Editor that keeps all updates and answers questions as the test says."""
 
     def __init__(self, *answers: str) -> None:
         self.answers = list(answers)
@@ -72,7 +72,7 @@ class Editor:
 
 
 async def streams(process: subprocess.Popen[Any]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """What the program writes and reads."""
+    """Messages that the program writes and reads."""
     loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(limit=50_000_000)
     protocol = asyncio.StreamReaderProtocol(reader)
     await loop.connect_read_pipe(lambda: protocol, process.stdout)

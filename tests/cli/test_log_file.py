@@ -1,4 +1,4 @@
-"""What is logged goes to a file of the user's own, without secrets, and never onto the screen (I8)."""
+"""The log goes to the user's log file, without secrets, and never onto the screen (I8)."""
 
 import os
 import stat

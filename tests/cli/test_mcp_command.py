@@ -18,7 +18,7 @@ from fakes.rows import Failures
 
 
 def mcp(line: str, code: int = 0) -> str:
-    """What `duckflow mcp` prints; the words are split as a shell does."""
+    """Output of `duckflow mcp`; the words are split as a shell does."""
     result = CliRunner().invoke(app, ["mcp", *shlex.split(line)], catch_exceptions=True)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception

@@ -129,7 +129,7 @@ def test_L2_what_can_not_be_done_is_told_and_nothing_changes(kept, args, word):
 
 
 def test_L2_headless_it_stops_at_the_question_and_goes_on_with_the_answer(tmp_path: Path):
-    """M3: nobody is there to see the text, so nothing is kept."""
+    """M3: without a user who sees the text, nothing is kept."""
     folder = tmp_path / "project"
     folder.mkdir()
     wish = {"operation": "memory.remember", "args": {"text": "Use tabs"}}

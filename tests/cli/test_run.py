@@ -78,7 +78,7 @@ def test_json_prints_every_event_as_a_line(folder: Path):
     events = lines(done)
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
     assert all(event["at"] and event["type"] for event in events)
-    # Requirements are looked for while the work goes on, so their place is not fixed.
+    # Requirements are found during the work, so their place is not fixed.
     beside = ("requirements", "usage")
     assert [event["type"] for event in events if event["type"] not in beside] == [
         "session_started",
@@ -155,7 +155,7 @@ def test_a_question_of_the_models_is_answered_with_a_message(folder: Path):
 
 
 def test_at_the_maximum_of_loops_it_asks_with_exit_code_3(folder: Path):
-    """M3, I7: `--max-loops` is the maximum; nothing is lost, and an answer goes on."""
+    """M3, I7: `--max-loops` is the maximum; nothing is lost, and an answer continues the work."""
     again = [decision("", action("write_file", path="a", content=str(n))) for n in range(5)]
     done = duckflow(
         "run", "go", "--mode", "edits", "--max-loops", "2", "--workspace", folder,

@@ -1,4 +1,4 @@
-"""What starts quickly stays quick: which modules a command imports."""
+"""Start-up stays fast: counts the modules that a command imports."""
 
 import subprocess
 import sys
@@ -96,7 +96,7 @@ main()
 
 
 def test_run_has_little_to_do_before_its_first_request(tmp_path, monkeypatch):
-    """What is not needed to ask a model here is neither imported nor built before; counts, not times."""
+    """Before the first request nothing is imported or built that it does not need; counts, not times."""
     heavy = (
         "typer",
         "click",

@@ -10,7 +10,7 @@ from duckflow.i18n.catalogue import set_language
 
 
 def asking(answer: str | None):
-    """Somebody who answers once, and is gone after that."""
+    """Return a user who answers once and then leaves."""
     asked: list[str] = []
 
     async def ask(question: str) -> str | None:

@@ -1,4 +1,4 @@
-"""M4: wrong use of the command line is told in the user's language, with nothing of another one."""
+"""M4: errors in arguments are in the user's language, with nothing of another one."""
 
 import os
 import re

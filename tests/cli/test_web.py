@@ -104,7 +104,7 @@ def test_M7_a_whole_request_in_the_browser(folder: Path, tmp_path: Path):
 
 
 def test_M7_what_another_process_stopped_at_is_answered_in_the_browser(folder: Path, tmp_path: Path):
-    """The run has ended at its question; nobody has the session open, so the web view takes it up."""
+    """The run has ended at its question; no process has the session open, so the web view takes it up."""
     first = write_script(tmp_path / "first.jsonl", (write("a.txt"),))
     run = [sys.executable, "-m", "duckflow", "run", "Write a.txt", "--json", "--workspace", str(folder)]
     done = warm.run([*run, "--model", f"scripted:{first}"], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""M7, M8: the fleet on the page: all runs, what one asks, answered there; and no fleet if there is none."""
+"""M7, M8: the fleet on the page: all runs and their questions, which are answered there."""
 
 import asyncio
 import sys
@@ -137,7 +137,7 @@ def test_M8_a_fleet_that_cannot_be_had_is_told_or_not_there(monkeypatch: pytest.
 
 
 def test_M8_a_run_of_the_fleet_goes_on_only_in_the_fleet(folder: Path, tmp_path: Path):
-    """What was answered in two places would run twice: the fleet's events are not those of this machine."""
+    """An answer in two places would run twice: the fleet's events are not those of this machine."""
     run, copy = "1a2b3c4d", tmp_path / "fleet" / "1a2b3c4d" / "shop"
     began = SessionStarted(
         session_id=run, workspace=str(copy), model="m", model_reason="", mode="ask", version="0"

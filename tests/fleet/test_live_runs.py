@@ -75,7 +75,7 @@ async def abandon(fleet: Fleet, one: FleetWorker) -> None:
 async def test_a_killed_command_is_asked_about_and_never_run_again(
     fleet: Fleet, folder: Path, tmp_path: Path
 ):
-    """M8, C5: found without a result it is unknown; the run asks, and goes on when it is told to."""
+    """M8, C5: found without a result it is unknown; the run asks, and continues after the answer."""
     ledger = tmp_path / "ledger"
     first, second = f"echo one >> {ledger}; sleep 60", f"echo two >> {ledger}"
     run = submit(fleet, folder, decision("", shell(first)), decision("", shell(second)), decision("Done."))
@@ -173,7 +173,7 @@ async def test_a_run_goes_on_at_every_step_on_another_machine(
 
 
 async def test_time_is_limited_and_what_failed_can_go_on(fleet: Fleet, folder: Path):
-    """M8: a run that takes too long is stopped; tried again it goes on."""
+    """M8: a run that takes too long is stopped; a retry continues it."""
     run = submit(fleet, folder, decision("Done."), minutes=1e-9)
     assert await work(worker(fleet), fleet, run) == "failed"
     assert fleet.runs.find(run).outcome == "interrupted"
