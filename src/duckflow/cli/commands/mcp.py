@@ -45,18 +45,17 @@ def add(
 
     if bool(command) == bool(url):
         raise UsageError("mcp.command_or_url")
-    given = {
-        "command": tuple(command or ()),
-        "url": url,
-        "env": dict(_pair(one, "=", "NAME=VALUE") for one in env or ()),
-        "headers": dict(_pair(one, ":", "Name: value") for one in header or ()),
-        "read": (*(read or ()), *named_paths(command or ())),
-        "network": network,
-        "sandbox": not no_sandbox,
-        "workspace": "write" if write else "read",
-    }
     try:
-        server = McpServer.model_validate(given)
+        server = McpServer(
+            command=tuple(command or ()),
+            url=url,
+            env=dict(_pair(one, "=", "NAME=VALUE") for one in env or ()),
+            headers=dict(_pair(one, ":", "Name: value") for one in header or ()),
+            read=(*(read or ()), *named_paths(command or ())),
+            network=network,
+            sandbox=not no_sandbox,
+            workspace="write" if write else "read",
+        )
     except ValueError as exc:
         raise UsageError("mcp.unusable", name=name, reason=_reason(exc)) from exc
     add_server(user_file(), name, server)
