@@ -5,9 +5,10 @@ has not seen. Of two answers, the first counts.
 """
 
 import hashlib
+from functools import cache
 from typing import Annotated, Literal, NamedTuple, TypeGuard
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
 from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.frozen import Frozen
@@ -159,6 +160,16 @@ class SessionResult(NamedTuple):
     session_id: str = ""
     """Id of the session that a fork created."""
     forgotten: int = 0
+
+
+@cache
+def _adapter() -> TypeAdapter[ClientCommand]:
+    return TypeAdapter(ClientCommand)
+
+
+def parse_command(body: str | bytes) -> ClientCommand:
+    """Read a command from JSON. Raises ValueError if it is none."""
+    return _adapter().validate_json(body)
 
 
 def is_sendable(command: SessionCommand) -> TypeGuard[ClientCommand]:

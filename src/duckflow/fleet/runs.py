@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 import sqlalchemy as sa
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 from sqlalchemy.exc import SQLAlchemyError
 
-from duckflow.domain.commands import ClientCommand
+from duckflow.domain.commands import ClientCommand, parse_command
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import Event, StoredEvent
 from duckflow.domain.frozen import Frozen, replace
@@ -148,7 +148,7 @@ class Runs:
         query = sa.select(answers.c.text).where(answers.c.run == run, answers.c.question == question)
         with self.database.begin() as connection:
             found = connection.scalar(query)
-        return TypeAdapter[ClientCommand](ClientCommand).validate_json(found) if found else None
+        return parse_command(found) if found else None
 
     def take(self, machine: str, lease_s: float) -> FleetRun | None:
         """Own the oldest run that is queued, or whose worker was silent for longer than the lease.

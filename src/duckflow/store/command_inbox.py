@@ -2,12 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import cache
 from typing import NamedTuple
 
-from pydantic import TypeAdapter
-
-from duckflow.domain.commands import ClientCommand
+from duckflow.domain.commands import ClientCommand, parse_command
 from duckflow.store.database.database import Database
 
 _MOST = 100
@@ -23,11 +20,6 @@ class WaitingCommand(NamedTuple):
 
     number: int
     command: ClientCommand
-
-
-@cache
-def _adapter() -> TypeAdapter[ClientCommand]:
-    return TypeAdapter(ClientCommand)
 
 
 class CommandInbox:
@@ -49,7 +41,7 @@ class CommandInbox:
         query = "SELECT id, body FROM inbox WHERE session_id = ? AND result IS NULL ORDER BY id"
         with self._database.read() as connection:
             rows = connection.execute(query, (session_id,)).fetchall()
-        return [WaitingCommand(number, _adapter().validate_json(body)) for number, body in rows]
+        return [WaitingCommand(number, parse_command(body)) for number, body in rows]
 
     def settle(self, number: int, result: str = "") -> bool:
         """Store a result: "" for success, otherwise the reason. False if another process has done so."""

@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -15,7 +14,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from duckflow.cli.web.local_sessions import LocalSessions
-from duckflow.domain.commands import ClientCommand
+from duckflow.domain.commands import parse_command
 from duckflow.domain.errors import UserError
 from duckflow.domain.modes import MODES
 from duckflow.domain.patterns import lazy_regex
@@ -63,8 +62,7 @@ def make_app(sessions: LocalSessions) -> Starlette:
         return PlainTextResponse(await sessions.difference(session), headers=named)
 
     async def send(request: Request) -> Response:
-        command: ClientCommand = _commands().validate_json(await _body(request))
-        result = await sessions.send(_named(request), command)
+        result = await sessions.send(_named(request), parse_command(await _body(request)))
         if result:
             return _said(result, 409)
         return JSONResponse({"waiting": result is None})
@@ -106,11 +104,6 @@ async def _explain(_request: Request, error: Exception) -> Response:
     if isinstance(error, UserError):
         return _said(text(error.key, **error.values), 409)
     return _said(text("web.unreadable"), 400)
-
-
-@cache
-def _commands() -> TypeAdapter[ClientCommand]:
-    return TypeAdapter(ClientCommand)
 
 
 def _session(wanted: str) -> str:
