@@ -11,6 +11,7 @@ import pytest
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import ActionFinished, ApprovalRequested, CommandEnded, CommandStarted, Recovered
 from duckflow.domain.questions.approval import AnswerApproval
+from duckflow.loops.acting.dispatcher import Dispatcher
 from fakes.engine import action, decision, engine
 from fakes.sandbox_world import processes_with
 
@@ -123,7 +124,17 @@ async def test_G11_it_is_stopped_with_ctrl_c_and_what_it_did_is_offered(folder: 
         assert sorted(path.name for path in folder.iterdir()) == ["mine", "own"]
 
 
-async def test_G11_C5_after_a_crash_beside_it_its_end_is_unknown_and_it_is_not_run_again(folder: Path):
+async def test_G11_C5_after_a_crash_beside_it_its_end_is_unknown_and_it_is_not_run_again(
+    folder: Path, monkeypatch
+):
+    settle = Dispatcher.settle_background
+    killed: list[bool] = []
+
+    async def settle_unless_killed(self, *, cancelled=False):
+        if not killed:
+            await settle(self, cancelled=cancelled)
+
+    monkeypatch.setattr(Dispatcher, "settle_background", settle_unless_killed)
     steps = [
         decision("", action("write_file", path="a", content="a\n")),
         decision("", shell("start", command=f"echo > own; echo up; sleep {LONG}")),
@@ -136,7 +147,7 @@ async def test_G11_C5_after_a_crash_beside_it_its_end_is_unknown_and_it_is_not_r
         with pytest.raises(UserError):
             await duck.app.undoing.undo()
         await duck.app.shell.aclose()  # as a kill: nothing is written down, and no process is left
-        object.__setattr__(duck.app, "dispatcher", _Gone())
+        killed.append(True)
     async with engine(folder, decision("I see."), mode="auto", session=session) as duck:
         (found,) = duck.of(Recovered)
         assert found.unknown[0].startswith("shell.start echo > own")
@@ -146,11 +157,6 @@ async def test_G11_C5_after_a_crash_beside_it_its_end_is_unknown_and_it_is_not_r
         assert not processes_with(LONG)
         assert "unknown" in "".join(entry.text for entry in duck.state.transcript)
     assert [path.name for path in folder.iterdir()] == ["a"]
-
-
-class _Gone:
-    async def settle_background(self) -> None:
-        """Nothing is left that could."""
 
 
 async def test_G11_one_that_fails_at_once_or_is_not_known_is_told(folder: Path):
