@@ -15,7 +15,7 @@ class ResolvedCall(NamedTuple):
     args: Frozen
 
     def edited(self, text: str) -> Action:
-        """Return the action with the user's version of what it would write or run."""
+        """Return the action with the user's text as its command or file content."""
         args = self.action.args
         if self.tool.effect == "execute":
             return replace(self.action, args={**args, "command": text})

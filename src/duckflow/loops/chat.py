@@ -60,7 +60,7 @@ class ChatLoop:
     _tasks: TaskLoop
 
     async def say(self, text: str) -> RequestOutcome:
-        """Take a message: a new request, or more on the one that waits. A hook can refuse it."""
+        """Take a message, which begins a request or adds to the waiting one. A hook can refuse it."""
         request = self._session.state.request
         waits = request is not None and request.outcome not in (None, "interrupted")
         request_id = request.request_id if request and waits else f"r_{secrets.token_hex(4)}"
@@ -110,7 +110,7 @@ class ChatLoop:
         return True
 
     def ask(self, kind: ConsultationKind, **values: JsonValue) -> RequestOutcome:
-        """Ask the user a question that the program itself has, and stop."""
+        """Ask the user a question on behalf of the program, and stop."""
         self._session.record(consult(self._session.state, kind, "", **values))
         return self._finish("consultation")
 
@@ -142,7 +142,7 @@ class ChatLoop:
         return await self.choose(way) if way is not None else self.remind()
 
     async def let_background_end(self, outcome: RequestOutcome) -> RequestOutcome:
-        """Wait for the background list. If the model waited for it, continue the work afterwards."""
+        """Wait for the background tasks, then continue the work if the model waited for them."""
         while outcome in ("deferred", "pending_user") and self._session.state.background_runs:
             await self._tasks.wait()
             if self._session.state.approval is not None:
@@ -159,7 +159,6 @@ class ChatLoop:
         return await self._turn.work()
 
     async def _settle(self, work: Coroutine[None, None, RequestOutcome]) -> RequestOutcome:
-        """Wait until the work ends, and record how."""
         try:
             try:
                 outcome = await work
@@ -174,7 +173,7 @@ class ChatLoop:
         return self._finish(outcome)
 
     async def _end_in(self, error: UserError) -> RequestOutcome:
-        """Return the outcome after an error. Work that was done before it is kept and judged (A6, M3)."""
+        """Return the outcome after an error. If the model failed, work done before is judged (A6, M3)."""
         report, request = ErrorReported.of(error), self._session.state.request
         if isinstance(error, RulesTooLong):
             self._session.record(consult(self._session.state, "rules", error.key, **report.values))
@@ -185,7 +184,7 @@ class ChatLoop:
         return "provider_error" if isinstance(error, ProviderError) else "pending_user"
 
     def _over(self) -> RequestOutcome | None:
-        """Return how the request ended; None if there is more to do."""
+        """Return the outcome if the request needs no more work; None otherwise."""
         request, finished = self._session.state.request, self._session.state.finished
         if request is None:
             return finished.outcome if finished else "done"

@@ -113,11 +113,11 @@ class Pacing:
         _write(*log_loop(request.loops, signs, state.vitals, vitals))
 
     def next_move(self, *, asking: bool = False) -> Go | Replan | Consult:
-        """Decide what to do before another loop (H5). With `asking`, the user is asked in any case."""
+        """Choose the move before another loop (H5). With `asking`, it is never a replan."""
         request = self._state.request
         if request is None or request.limit is None or request.loops == 0:
             return Go()
-        self.set_limit()  # the requirements may have said meanwhile what kind of task it is
+        self.set_limit()  # the search for requirements may have named the kind of task
         request = self._state.request or request
         while True:
             situation = self._situation(request, asking=asking)
@@ -141,7 +141,7 @@ class Pacing:
         return move if isinstance(move, Consult) else Consult(kind="over_exertion", cause="errors")
 
     def end(self, outcome: RequestOutcome) -> None:
-        """Log how the request ended."""
+        """Log the outcome of the request."""
         request = self._state.request
         if request is not None:
             _write(*log_end(request.loops, self._limit(request), request.asked, outcome))
@@ -169,7 +169,6 @@ class Pacing:
         return longer
 
     def _moved(self, request: Request, *events: FocusEvent) -> Vitals:
-        """Return the vitals after these events, with stamina recomputed."""
         vitals, limit, errors = self._state.vitals, self._limit(request), len(request.failing)
         return replace(
             vitals,

@@ -20,7 +20,7 @@ class Subscriber(Protocol):
 
 
 class Pause(Protocol):
-    """Awaited before each model call and each action, so that another worker can take over there."""
+    """Awaited before each model call and action, so that another worker can take over at that point."""
 
     async def __call__(self) -> None: ...
 
@@ -42,10 +42,9 @@ async def go_straight_on() -> None:
 
 
 class Session:
-    """Holds the state. All loops read `state` and change it only through `record`.
+    """Holds the state, which begins with the logged events and changes only through `record`.
 
-    It begins with the events in the log. Recording replaces secrets by markers, and blocks for one durable
-    write, which can't be cancelled.
+    Recording blocks for one durable write, which can't be cancelled.
     """
 
     def __init__(
@@ -100,7 +99,7 @@ class Session:
         return f"e{self.state.evidence_count + 1}"
 
     def _redacted(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Return the events without secrets. Tell the user once if their own words contained one."""
+        """Remove secrets from events. Tell the user once if their own words contained one."""
         clean = [redact_event(self.redactor, event) for event in events]
         hidden = any(said_by_user(one) and one != shown for one, shown in zip(events, clean, strict=True))
         if hidden and not self._told_of_secret:

@@ -14,7 +14,7 @@ RECOVERIES = 3
 
 
 class Steps:
-    """Records every transition of a session, by its table of transitions."""
+    """Records transitions between the steps of a session, as a table permits them."""
 
     def __init__(self, session: Session, transitions: Transitions) -> None:
         self._session = session

@@ -37,10 +37,7 @@ class TaskLoop:
         return task_list.list_id
 
     def recover(self, ended: Sequence[ActionFinished] = ()) -> None:
-        """After a restart, end the list unless it waits for the user (C5).
-
-        `ended`: actions that were running, with what is known of their results.
-        """
+        """After a restart, end the list with these results, unless it waits for the user (C5)."""
         if not self._state.background_runs or self._asks():
             return
         found = {one.task_id: one for one in ended}
@@ -73,7 +70,7 @@ class TaskLoop:
         await self._session.wait_until(lambda state: not state.background_runs or state.approval is not None)
 
     async def aclose(self) -> None:
-        """Stop the list, unless it waits for the user."""
+        """Stop working. A list that waits for the user stays open; any other is cancelled."""
         work, self._work = self._work, None
         if work is None:
             return

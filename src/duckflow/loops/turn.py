@@ -79,13 +79,12 @@ class Turn:
         return "done"
 
     def end(self, outcome: RequestOutcome) -> None:
-        """Stop what runs beside the loops. The request has ended, or waits for the user."""
+        """Cancel the search for requirements once the request has ended, and log the outcome."""
         if outcome in (*ENDED, "interrupted"):
             self._judging.stop()
         self._pacing.end(outcome)
 
     async def _hook_wants_more(self, outcome: RequestOutcome) -> bool:
-        """Return whether one of the user's hooks asks for more work (L5)."""
         if outcome not in ("done", "not_judged", "pending_user") or not await self._hooks.stop():
             return False
         self._steps.plan("a hook wants more")
@@ -101,7 +100,6 @@ class Turn:
         return await self._act(refused=refused)
 
     async def _check(self) -> RequestOutcome | None:
-        """Do what the pacemaker decides before a loop (H5)."""
         match move := self._pacing.next_move():
             case Go():
                 return None

@@ -22,7 +22,7 @@ _MET = 0.8
 
 
 async def find_cause(advisor: Advisor, state: AgentState, said: str = "") -> str:
-    """Return why the work fails, for the user and the model."""
+    """Return the cause of the failures, as text for the user and the model."""
     failures = _failures(state)
     found = await advisor.ask(_question(state, said, "failure")) if failures else None
     if found is not None:
@@ -32,7 +32,7 @@ async def find_cause(advisor: Advisor, state: AgentState, said: str = "") -> str
 
 
 async def second_opinion(advisor: Advisor, state: AgentState, said: str = "") -> str:
-    """Return another model's view."""
+    """Return another model's opinion, or a progress report if it has none."""
     found = await advisor.ask(_question(state, said, "second_opinion"))
     if found is not None:
         return _shown("advice.opinion", found)

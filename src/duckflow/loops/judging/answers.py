@@ -1,4 +1,4 @@
-"""Effects of answers: to approvals, and to consultations by `domain/questions/consultation.py`."""
+"""Carries out answers to approvals and consultations. `domain/questions/consultation.py` has the effects."""
 
 from dataclasses import dataclass
 

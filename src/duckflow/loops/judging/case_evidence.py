@@ -29,7 +29,7 @@ _MOST = 120_000
 """Most characters of differences to keep with a verdict."""
 
 _MUCH, _TESTS = 10_000, 3_000
-"""Size of all differences beyond which those of tests are shortened, and to which size each."""
+"""Characters of all differences beyond which those of tests are cut, and the size of each then."""
 
 _REMOVED = 2_000
 
@@ -142,11 +142,10 @@ def _last_runs(request: Request) -> Iterable[tuple[CommandRun, str]]:
 
 
 def _with_differences(facts: Sequence[Fact], differences: Mapping[str, str]) -> tuple[Fact, ...]:
-    """Replace the content of facts by the difference of their file, where it is known."""
     known = [differences.get(one.path, "") if not is_secret(one.path) else "" for one in facts]
     known = [cut(of, _REMOVED) if one.state == "gone" else of for one, of in zip(facts, known, strict=True)]
     texts = [narrow(found.rstrip("\n")) or one.content for one, found in zip(facts, known, strict=True)]
-    if sum(map(len, texts)) > _MUCH:  # then what was removed, and tests, leave room for what was added
+    if sum(map(len, texts)) > _MUCH:  # shorten removals and tests to leave room for additions
         pairs = zip(facts, map(fold_removed, texts), strict=True)
         texts = [shorten(text, _TESTS) if is_test(one.path) else text for one, text in pairs]
     shares = fair_shares([len(text) for text in texts], _MOST)

@@ -21,16 +21,16 @@ from duckflow.domain.text import cut
 from duckflow.evaluation.continuation import situation_of
 
 CAUSES = ("limit", "errors", "stamina")
-"""Causes that are named together with the situation."""
+"""Causes that the question names beside the situation."""
 
 SPENT = ("limit", "budget")
-"""Causes for which an over-exertion is described differently: a limit is used up."""
+"""Causes of an over-exertion that mean a used-up limit. The question describes them differently."""
 
 LOST = "model"
 """Cause of an escalation after the model itself failed."""
 
 CARRY_ON: tuple[Choice, ...] = ("go_on", "accept", "simplify", "different_way")
-"""Choices where something other than the work ended it, so that there is no cause to look for."""
+"""Choices after a used-up limit or a failed model, which are no fault of the work."""
 
 PARTS = ("request", "attempts", "score", "missing", "collected", "checks", "quality")
 """Parts of the situation report in order (J5)."""
@@ -87,7 +87,7 @@ def consult(
 
 
 def wish(state: AgentState, answer: ChooseWay, found: str = "") -> str:
-    """Return the text for the model: the choice, the user's words, and what was found out."""
+    """Return the text for the model: the choice, the user's words, and the findings."""
     strategies = state.request.objective.strategies if state.request else ()
     tried = cut("; ".join(strategies), _LISTED) or "what was tried before"
     failed = cut(", ".join(state.request.failing if state.request else ()), _LISTED) or "what was tried"
@@ -139,7 +139,7 @@ def _known(name: str, what: Sequence[str]) -> TextLine:
 
 
 def _repeated(history: Sequence[LoopTrace]) -> tuple[str, ...]:
-    """Return the targets of the last loop that earlier loops already had."""
+    """Return the targets of the last loop's calls that earlier loops made too."""
     if not history:
         return ()
     before = {act.call for trace in history[:-1] for act in trace.acts}

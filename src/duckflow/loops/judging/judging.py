@@ -35,8 +35,8 @@ from duckflow.services.evaluation import (
 from duckflow.services.plans import plan_continuation_execution, plan_initial_execution
 
 Finding = Literal["tests", "done", "not_judged", "again", "asked", "exhausted"]
-"""Result of judging: the project's tests were queued to run first; the request is done; no judge was there;
-another attempt is planned; the model asked the user a question; or no attempts are left."""
+"""Result of judging. `tests`: the project's tests must run first; `not_judged`: no evaluator answered;
+`again`: another attempt is planned; `asked`: the model asked the user; `exhausted`: no attempts are left."""
 
 _LINE = 600
 
@@ -98,7 +98,7 @@ class Judging:
             return "tests"
         passed = await self._verifying.run()
         if request.profile is None and not request.acted:
-            request = await self._requirements(request)  # which also say what kind of task it is
+            request = await self._requirements(request)  # the search also names the kind of task
         if self._is_talk(request):
             if passed is not False:
                 self.stop()
@@ -120,7 +120,7 @@ class Judging:
     async def settle(self, error: ProviderError) -> bool:
         """Judge the work after the model failed; True if the request is done (A6, M3).
 
-        A model that can't be reached does not judge either: then only the verifying command decides.
+        If the evaluator is the same unreachable model, only checks decide.
         """
         request = self._state.request
         if request is None:
@@ -143,22 +143,21 @@ class Judging:
     async def _evaluate(
         self, request: Request, *, passed: bool | None, asks: bool = True
     ) -> tuple[EvaluationCase, SatisfactionEvaluation]:
-        """Record and return the verdict, with the case that it rests on."""
         now = self._state.request or request
         seen = await self._collector.collect(now)
         ran = _ran_anything(now, self._state.verify)
         own = replace(now, changed=seen.changed)
         results = seen.results
         if not await self._advisor.is_small("evaluator"):
-            # A large model sees for itself whether the request was to mend what had failed before.
+            # A large model can tell whether the request was to fix earlier failures.
             results = tuple(
                 replace(one, binding=one.binding and one.compared and not one.before) for one in results
             )
         case = build_case(own, self._state.reply, seen.evidence, seen.facts, results, ran=ran, passed=passed)
         if not asks and passed is None and case.verification == "passed":
-            # The model was cut short, and tests of its first change say nothing of what was still to come.
+            # The model failed before it finished, so tests that pass now don't prove the whole request.
             case = replace(case, verification="none")
-        # Talk that a command of the user's says is not enough needs no judge.
+        # For talk the verifying command decides, without an evaluator.
         asks = asks and not self._is_talk(now)
         evaluation = await self._verdict(case, seen.facts) if asks else compute_verdict(case, None)
         # Failures of commands and checks come first.

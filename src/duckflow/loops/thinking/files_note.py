@@ -13,7 +13,7 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.paths import printable
 
 LISTED = 40
-"""Number of files up to which each is named."""
+"""Largest number of files for which each is named."""
 
 LONGEST = 1_200
 _MOST, _MOST_EACH, _DEPTH = 5_000, 1_000, 8
@@ -81,7 +81,7 @@ def _layout(files: Sequence[str], *, whole: bool) -> Iterable[str]:
 
 
 def _is_aside(folder: str) -> bool:
-    """Return whether a folder's name says that it is not the program itself."""
+    """Return whether a folder's name marks it as tests, documentation or the like."""
     return _ASIDE.fullmatch(folder.rstrip("/")) is not None
 
 

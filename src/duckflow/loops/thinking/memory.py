@@ -64,7 +64,7 @@ def lesson_of(request: Request) -> str | None:
 
 
 def _told(attempts: tuple[AttemptResult, ...]) -> Iterator[str]:
-    """Yield the last failure and the success, in signs and numbers that need no translation."""
+    """Yield the last failure and the success, marked by signs that need no translation."""
     failed = [one for one in attempts if not one.done]
     for one in (*failed[-1:], *(one for one in attempts[-1:] if one.done)):
         how = one.strategy or "; ".join(one.lessons)

@@ -32,7 +32,7 @@ SIMPLE: tuple[TaskProfile, ...] = ("simple_question", "general_chat", "file_oper
 """Profiles that the fast tier can handle."""
 
 LOW_COMPLEXITY = 0.3
-"""Work of this complexity or more is not simple."""
+"""Complexity from which work is no longer simple."""
 
 
 class Dialects:
@@ -59,14 +59,14 @@ class Dialects:
         return self._opened[known]
 
     async def preview(self, client: ModelClient, state: AgentState, *, current: bool) -> RenderedPrompt:
-        """Return the prompt for a state; for the `current` one, with what was left out so far."""
+        """Return the prompt for a state. The `current` one is trimmed as it was for the model."""
         use = "cut" if state.rules_use == "whole" and self._rules.too_long else state.rules_use
         await self._catalogue.ready()
         known = self._opened.get((client.traits, use, self._catalogue.revision)) if current else None
         return await (known or await self._make(client, use)).preview(state)
 
     async def warm(self, client: ModelClient, use: RulesUse) -> None:
-        """Let a slow model read the fixed part of its prompts."""
+        """Let a small model read the fixed part of its prompts in advance, because it reads slowly."""
         if client.traits.small:
             await read_ahead(client, await self._rules.fit(client, use))
 
@@ -122,11 +122,11 @@ class DecisionModel:
         self._session.record(ModelChanged(model=name))
 
     async def warm(self) -> None:
-        """Open the model before it is needed, and let a slow one read the fixed part of its prompts."""
+        """Open the model before it is needed, and let a small one read the fixed part of its prompts."""
         try:
             await self._dialects.warm(await self._client(), self._session.state.rules_use)
         except (ProviderError, RulesTooLong):
-            return  # the first message meets the same error, and tells it
+            return  # the first message meets the same error and reports it
 
     async def decide(self, state: AgentState) -> tuple[DecisionResult, list[UsageReported]]:
         """Return the next decision and its usage, to be recorded together. Record the usage of a failure."""
@@ -168,7 +168,6 @@ class DecisionModel:
         return await self._tiers.client(self.tier)
 
     async def _tier_for(self, state: AgentState) -> TierName:
-        """Return the fast tier for simple work, if it is another model of the same size class."""
         same = self._tiers.name("fast") == self._tiers.name("creative")
         if same or not self._tiers.by_task or choose_tier(state.request) == "creative":
             return "creative"

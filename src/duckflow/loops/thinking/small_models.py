@@ -43,14 +43,14 @@ class WorkspaceLook:
         self._checks = checks
 
     async def files(self) -> tuple[str, ...]:
-        """Return files to choose from."""
+        """Return the paths of files that a model can choose from."""
         listing = await asyncio.to_thread(
             self._workspace.list, ".", depth=_DEPTH, limit=_MOST_FILES, skip=SKIPPED
         )
         return tuple(entry.path for entry in listing.entries if entry.kind == "file")
 
     async def choices(self, state: AgentState) -> Choices:
-        """Return the choices that make sense now."""
+        """Return the choices that make sense in this state."""
         files = await self.files()
         shown = {entry.path for entry in state.transcript if entry.path}
         unseen = tuple(path for path in files if path not in shown)
@@ -80,7 +80,7 @@ class WorkspaceLook:
         return DraftCheck(failed=binding, passed=passed, doubts=len(failed) - binding)
 
     async def failing_tests(self, paths: Sequence[str]) -> frozenset[str]:
-        """Return the names of failing tests for the files among these that are code."""
+        """Return the failing tests of the code files among these, if there are also test files."""
         code = [path for path in paths if not is_test(path)]
         if not code or len(code) == len(paths):
             return frozenset()
@@ -96,7 +96,7 @@ class WorkspaceLook:
 
 
 def _wish(state: AgentState) -> Wish | None:
-    """Return what the model took the user to want; before it has said so, only what is certain."""
+    """Return the user's wish as the model classified it; before that, recognize only how-to questions."""
     request = state.request
     if request is None or request.profile is None:
         return "answer" if request and _HOW_TO.search(request.text) else None
