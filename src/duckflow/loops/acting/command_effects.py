@@ -100,7 +100,8 @@ class CommandEffects:
             raise Refused(f"What the command did was thrown away: {ruling.reason}.")
         if ruling.verdict == "allow" or effects.nothing:
             return None
-        if (shown := self._shown.get(args.copy_id)) is not None and shown[0] is effects:
+        live = args.copy_id not in self._shell.pending_copies
+        if live and (shown := self._shown.get(args.copy_id)) is not None and shown[0] is effects:
             return shown[1]  # commands still change that copy, but the question stays the same
         own = (one.path for one in effects.effects if ".git" in one.path.split("/"))
         quiet = frozenset(path for path in own if not assessed.by_path.get(path))
