@@ -116,7 +116,7 @@ class WorkspaceCopy:
         return [stamp_of(place) for pair in places for place in pair]
 
     def content(self, path: str, most: int) -> bytes | None:
-        """Return the content or link target left at a path, None if there is none or too much."""
+        """Return the content or link target at a path of the copy, None beyond `most` bytes or for others."""
         return read_content(self.upper_path(path), most)
 
     def note_own(self, path: str) -> None:
