@@ -16,11 +16,10 @@ from duckflow.domain.events import ActionFinished, HookRan, UserMessage
 from duckflow.domain.extensions import Hook
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.questions.consultation import ChooseWay
-from duckflow.loops.hooks import process
 from duckflow.loops.hooks.known_tools import fits, known_as, matches
-from duckflow.loops.hooks.process import HookEnd, HookShell
-from duckflow.loops.hooks.verdicts import read_verdict
+from duckflow.loops.hooks.verdicts import HookEnd, HookShell, read_verdict
 from duckflow.store.audit.log import read_entries
+from duckflow.tools import programs
 from fakes.engine import action, decision, engine
 from fakes.rows import Failures, every_row
 
@@ -202,7 +201,7 @@ async def test_L5_a_hook_ends_when_it_ends_whatever_it_left_in_the_background(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Also something that left the hook's group, and so outlives it with the output open."""
-    monkeypatch.setattr(process, "_GRACE_S", 0.05)
+    monkeypatch.setattr(programs, "_GRACE_S", 0.05)
     shell = HookShell("/bin/sh", str(folder), dict(os.environ))
     for left in ("sleep 60", "setsid sleep 5"):
         end = await shell.run(f"echo hi; {left} & exit 3", b"", 60.0)

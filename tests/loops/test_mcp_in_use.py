@@ -17,7 +17,7 @@ from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ActionFinished, ApprovalRequested
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.prompts.tokens import estimate_tokens
-from duckflow.tools.mcp.operations import _within
+from duckflow.tools.mcp.servers import _within
 from fakes import mcp_stdio
 from fakes.engine import decision, engine
 from fakes.rows import Failures

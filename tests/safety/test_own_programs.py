@@ -162,12 +162,12 @@ PLACES = {
     "cli/web/launch.py": "the browser: found outside the workspace, no keys",
     "llm/local/process.py": "our own Python, not from the current folder",
     "llm/weights/pip_command.py": "pip, pinned and with a hash",
-    "loops/hooks/process.py": "the user's own hooks, no keys",
     "safety/sandbox/child/prepared_process.py": "the command itself",
     "safety/sandbox/launcher_client.py": "our own Python",
     "safety/sandbox/probe.py": "bubblewrap of the system, no environment",
     "safety/sandbox/view/git_settings.py": "git of the system, hardened",
-    "tools/searching/ripgrep.py": "found outside the workspace, no environment",
+    "tools/programs.py": "ripgrep from outside the workspace and our own Python, no environment; the user's "
+    "hooks, no keys",
     "ui/input/editor.py": "the user's editor, found outside the workspace, no keys",
 }
 

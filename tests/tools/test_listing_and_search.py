@@ -11,8 +11,7 @@ from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.searching import ripgrep as ripgrep_module
-from duckflow.tools.searching.globs import file_matcher
-from duckflow.tools.searching.listing import list_tool
+from duckflow.tools.searching.listing import file_matcher, list_tool
 from duckflow.tools.searching.ripgrep import find_ripgrep, run_capped
 from duckflow.tools.searching.search import search_tool
 from fakes.access import access_to

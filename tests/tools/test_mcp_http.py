@@ -12,8 +12,7 @@ from duckflow.config.mcp import McpServer
 from duckflow.config.settings import ShellSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import replace
-from duckflow.tools.mcp.connection import ServerConnection
-from duckflow.tools.mcp.opening import ServerOpener
+from duckflow.tools.mcp.connection import ServerConnection, ServerOpener
 from fakes.mcp_http import HttpServer, send
 from fakes.rows import Failures
 
@@ -41,25 +40,25 @@ async def test_l4_a_session_that_expired_and_a_server_that_was_restarted_are_con
     with HttpServer(tools={"echo": "Says it again."}) as server:
         web = connection_to(server, clock, headers={"Authorization": "Bearer ${TOKEN}"})
         try:
-            assert "echo" in (await web.call("echo", {})).text
+            assert "echo" in (await web.ask(lambda server: server.call("echo", {}))).text
             assert (web.offer.version, server.sessions) == ("2025-06-18", ["session-1"])
             assert {one["authorization"] for one in server.headers} == {"Bearer t0ken"}
             for _ in range(3):  # however often, it is no fault that would have to be waited for
                 server.sessions.clear()
-                await web.call("echo", {})
+                await web.ask(lambda server: server.call("echo", {}))
             assert (server.sessions, len(server.calls)) == (["session-4"], 4)
             server.stop()
             server.start()
-            await web.call("echo", {})
+            await web.ask(lambda server: server.call("echo", {}))
             server.stop()
             with pytest.raises(ToolError, match=r"can't be used: it can't be reached at 127\.0\.0\.1"):
-                await web.call("echo", {})
+                await web.ask(lambda server: server.call("echo", {}))
             server.start()
             with pytest.raises(ToolError, match="can be tried again in 1 s"):
-                await web.call("echo", {})
+                await web.ask(lambda server: server.call("echo", {}))
             clock.now += 1
             server.stream = True
-            assert "echo" in (await web.call("echo", {})).text
+            assert "echo" in (await web.ask(lambda server: server.call("echo", {}))).text
             assert (web.status, len(server.calls)) == ("ready", 6)
         finally:
             await web.aclose()
@@ -71,14 +70,14 @@ async def test_l4_a_server_that_speaks_the_forerunner_of_streamable_http_is_used
         server.forerunner = True
         web = connection_to(server, clock, headers={"X-Key": "k"})
         try:
-            assert "echo" in (await web.call("echo", {})).text
+            assert "echo" in (await web.ask(lambda server: server.call("echo", {}))).text
             assert [tool.name for tool in web.offer.tools] == ["echo"]
             assert server.headers[-1]["x-key"] == "k"
             server.stop()
             server.start()
             with pytest.raises(ToolError, match="It is connected again"):
-                await web.call("echo", {})
-            assert "echo" in (await web.call("echo", {})).text
+                await web.ask(lambda server: server.call("echo", {}))
+            assert "echo" in (await web.ask(lambda server: server.call("echo", {}))).text
             assert server.calls == ["echo", "echo"]
         finally:
             await web.aclose()
@@ -132,12 +131,12 @@ async def test_l4_whatever_a_server_answers_is_a_sentence_and_no_call_is_made_tw
                     server.on_call = misbehaves
                     before = len(server.calls)
                     with pytest.raises(ToolError) as told:
-                        await web.call("echo", {})
+                        await web.ask(lambda server: server.call("echo", {}))
                     assert reason in str(told.value)
                     assert ("connected again" in str(told.value), web.status == "down") == (lost, lost)
                     assert len(server.calls) == before + 1
                     server.on_call = lambda _: False
-                    assert "echo" in (await web.call("echo", {})).text
+                    assert "echo" in (await web.ask(lambda server: server.call("echo", {}))).text
         finally:
             await web.aclose()
     failures.report()
@@ -151,11 +150,11 @@ async def test_l4_a_slow_answer_is_given_up_and_the_next_one_comes():
             await web.connect()
             server.on_call = lambda _: leave.wait()
             with pytest.raises(ToolError, match="did not answer within"):
-                await web.call("echo", {})
+                await web.ask(lambda server: server.call("echo", {}))
             leave.set()
             server.on_call = lambda _: False
             web.server = replace(web.server, timeout_s=60)
-            assert "echo" in (await web.call("echo", {})).text
+            assert "echo" in (await web.ask(lambda server: server.call("echo", {}))).text
         finally:
             leave.set()
             await web.aclose()

@@ -40,7 +40,6 @@ from duckflow.loops.thinking.rules import read_rules
 from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.loops.turn import Turn
 from duckflow.loops.undo.differences import Differences
-from duckflow.loops.undo.earlier_sessions import EarlierChanges
 from duckflow.loops.undo.recovery import Recovery, finish_applying
 from duckflow.loops.undo.undo import Undo
 from duckflow.prompts.evidence import evidence_in
@@ -126,7 +125,7 @@ class App:
             closing.push_async_callback(self.mcp.aclose)
         for close in (dispatcher.settle_background, self.tasks.aclose, judging.aclose, hooks.aclose):
             closing.push_async_callback(close)
-        self.undoing = Undo(session, workspace, base.kept, EarlierChanges(base.log, str(workspace.root)))
+        self.undoing = Undo(session, workspace, base.kept, base.log)
         self.extensions = Extensions(
             hooks=extensions.hooks,
             plugins=extensions.plugins.facts,

@@ -18,7 +18,7 @@ from duckflow.evaluation.checks import Checks
 from duckflow.loops.acting.command_effects import CommandEffects
 from duckflow.loops.acting.gate import Gate
 from duckflow.loops.hooks.hooks import Hooks
-from duckflow.loops.hooks.process import HookShell
+from duckflow.loops.hooks.verdicts import HookShell
 from duckflow.loops.session import Session
 from duckflow.loops.steps import Steps
 from duckflow.loops.undo.snapshots import SnapshotLimits, Snapshots

@@ -21,11 +21,6 @@ from duckflow.tools.effects_text import dropped_line, effects_line, some, told_p
 RUN = "shell.run"
 TAKE_OVER = "shell.take_over"
 
-_STOPPED = {
-    "processes": "stopped: it had more than {limit} processes",
-    "memory_mb": "stopped: it took more than {limit} MB of memory",
-    "disk_mb": "stopped: it wrote more than {limit} MB",
-}
 _REFUSALS = ("Read-only file system", "Permission denied", "Operation not permitted")
 _UNREACHABLE = ("Could not resolve", "name resolution", "Network is unreachable", "getaddrinfo")
 _KEPT_IN = "(Commands write only in the workspace, not in what else is mounted there, and in $TMPDIR{more}.)"
@@ -150,8 +145,12 @@ def _first_line(result: CommandResult, shell: Shell, seconds: float) -> str:
     if result.timed_out:
         return f"stopped after {seconds:g} s"
     if result.stopped is not None:
-        name = "max_processes" if result.stopped == "processes" else result.stopped
-        return _STOPPED[result.stopped].format(limit=getattr(shell.settings, name))
+        limits = {
+            "processes": f"it had more than {shell.settings.max_processes} processes",
+            "memory_mb": f"it took more than {shell.settings.memory_mb} MB of memory",
+            "disk_mb": f"it wrote more than {shell.settings.disk_mb} MB",
+        }
+        return f"stopped: {limits[result.stopped]}"
     code = result.exit_code
     if code is None or code - 128 not in set(signal.Signals):
         return f"exit code {code}{f' ({result.pipeline})' if result.pipeline else ''}"

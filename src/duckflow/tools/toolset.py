@@ -15,9 +15,6 @@ from duckflow.tools.searching.search import search_tool
 if TYPE_CHECKING:
     from duckflow.tools.mcp.servers import McpServers
 
-Clean = Callable[[str], str]
-"""Hides secrets in a text."""
-
 
 def file_tools(ripgrep: Path | None) -> tuple[Tool[Any], ...]:
     """Return the file tools in the order of the prompt. `ripgrep` lists and searches, if it is installed."""
@@ -38,18 +35,18 @@ def mcp_servers(
     root: Path,
     closed: Iterable[Path],
     env: Mapping[str, str],
-    clean: Clean,
+    clean: Callable[[str], str],
 ) -> "McpServers | None":
-    """Return the configured MCP servers, if any. `closed` are Duckflow's own folders."""
+    """Return the configured MCP servers, if any. `closed` are Duckflow's folders; `clean` hides secrets."""
     if not any(server.enabled for server in settings.mcp.servers.values()):
         return None
-    from duckflow.tools.mcp.opening import ServerOpener  # noqa: PLC0415 - only if servers are set
+    from duckflow.tools.mcp.connection import ServerOpener  # noqa: PLC0415 - only if servers are set
     from duckflow.tools.mcp.servers import McpServers  # noqa: PLC0415 - as above
 
     return McpServers(settings.mcp, ServerOpener(root, settings.shell, closed=closed, env=env), clean)
 
 
-def page_tools(settings: Settings, clean: Clean) -> tuple[Tool[Any], ...]:
+def page_tools(settings: Settings, clean: Callable[[str], str]) -> tuple[Tool[Any], ...]:
     """Return `web.fetch`, if it is switched on."""
     if not settings.web.fetch:
         return ()

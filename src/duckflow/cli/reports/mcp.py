@@ -11,8 +11,7 @@ from duckflow.config.places import cache_dir, config_dir, state_dir
 from duckflow.domain.errors import UsageError
 from duckflow.domain.extensions import ServerReport
 from duckflow.domain.frozen import replace
-from duckflow.tools.mcp.opening import ServerOpener
-from duckflow.tools.mcp.pins import forget_pins
+from duckflow.tools.mcp.connection import ServerOpener, forget_pins
 from duckflow.tools.mcp.servers import McpServers, report_of
 
 

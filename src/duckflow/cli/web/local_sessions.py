@@ -24,7 +24,6 @@ from duckflow.domain.modes import Mode
 from duckflow.domain.session_client import SessionUpdate
 from duckflow.i18n.catalogue import text
 from duckflow.loops.session import Session
-from duckflow.loops.undo.earlier_sessions import EarlierChanges
 from duckflow.loops.undo.rewind import fork
 from duckflow.loops.undo.undo import Undo
 from duckflow.safety.files.workspace import Workspace
@@ -110,8 +109,7 @@ class LocalSessions:
         found = self._show(session_id)
         session = await asyncio.to_thread(Session, self._events, found.id, redactor())
         with closing(Workspace(Path(found.workspace))) as space, closing(open_kept_files(Settings())) as kept:
-            earlier = EarlierChanges(self._events, str(space.root))
-            return await Undo(session, space, kept, earlier).diff(session=True)
+            return await Undo(session, space, kept, self._events).diff(session=True)
 
     async def send(self, session_id: str, command: ClientCommand) -> str | None:
         """Send a command; return the objection to it, empty if it was taken, or None while it waits."""

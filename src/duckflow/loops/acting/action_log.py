@@ -1,19 +1,76 @@
 """Log of actions: records the beginning and the end of each, in the same way for both loops."""
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import suppress
 
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import Refused, ToolError, UserError
 from duckflow.domain.events import ActionFinished, ActionOutcome, ActionStarted
 from duckflow.domain.files.changes import FileChange, ToolEffect
+from duckflow.domain.state import AgentState, TranscriptEntry
 from duckflow.domain.text import head_and_tail, in_pieces
-from duckflow.loops.acting.evidence import already_shown, changed_files
 from duckflow.loops.session import Session
 from duckflow.safety.files.access import Access, Permit, PlannedWrite
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import ChangeOwner, KeptFiles
 from duckflow.tools.catalogue import Catalogue, ToolResult
+
+RECENT = 12
+"""Number of entries for which the model still sees a result."""
+
+_WATCHED, _FAR = 8, 200
+"""Number of files that are compared before a decision, and number of entries they are taken from."""
+
+
+def already_shown(state: AgentState, operation: str, result: ToolResult, text: str) -> str:
+    """Return the id of a recent result with the same redacted text, or an empty string."""
+    if result.digest is None:
+        return ""
+    for entry in reversed(state.transcript[-RECENT:]):
+        same = entry.path == result.path and entry.operation == operation and not entry.stale
+        if same and entry.evidence_id and entry.text.endswith(f"\n{text}"):
+            return entry.evidence_id
+    return ""
+
+
+async def changed_files(state: AgentState, workspace: Workspace) -> tuple[Action, ...]:
+    """Return reads of the files that were shown and have other content now."""
+    watched = list(_watched(state.transcript))
+    if not watched:
+        return ()
+    return await asyncio.to_thread(_changed, watched, workspace)
+
+
+def _watched(transcript: tuple[TranscriptEntry, ...]) -> Iterable[TranscriptEntry]:
+    """Yield the newest entry of each of the files that the model has seen last."""
+    seen: set[str] = set()
+    for entry in reversed(transcript[-_FAR:]):
+        if entry.path and entry.digest and not entry.stale and entry.path not in seen:
+            seen.add(entry.path)
+            yield entry
+        if len(seen) == _WATCHED:
+            return
+
+
+def _changed(watched: Iterable[TranscriptEntry], workspace: Workspace) -> tuple[Action, ...]:
+    return tuple(
+        Action(
+            operation="file_ops.read_file",
+            args={"path": entry.path},
+            reasoning="it has changed since it was read",
+        )
+        for entry in watched
+        if entry.path and _digest(workspace, entry.path) not in (entry.digest, None)
+    )
+
+
+def _digest(workspace: Workspace, path: str) -> str | None:
+    try:
+        return workspace.digest(path)
+    except ToolError:
+        return None
+
 
 RESULT_LIMIT = 60_000
 """Number of characters of a result that are kept: its beginning and its end."""

@@ -1,4 +1,4 @@
-"""The hooks of a session: which of them something is for, what they are told, and what follows (L5)."""
+"""Hooks of a session: choose those for an event, run them, and act on their verdicts (L5)."""
 
 import asyncio
 import json
@@ -13,8 +13,7 @@ from duckflow.domain.modes import Mode
 from duckflow.domain.patterns import lazy_regex
 from duckflow.loops.calls import ResolvedCall
 from duckflow.loops.hooks.known_tools import KnownTool, fits, known_as, matches
-from duckflow.loops.hooks.process import HookShell
-from duckflow.loops.hooks.verdicts import HookVerdict, read_verdict
+from duckflow.loops.hooks.verdicts import HookShell, HookVerdict, read_verdict
 from duckflow.loops.session import Session
 from duckflow.tools.catalogue import ToolResult
 
@@ -27,12 +26,11 @@ PERMISSION_MODES: dict[Mode, str] = {
 Question = Literal["permission_prompt", "elicitation_dialog"]
 _EXIT_LINE = lazy_regex(r"\Aexit code -?\d+\n?")
 _LAST_WORD_S = 10.0
-"""How long the end of a session waits for hooks that tell of its last question: without a terminal, it ends
-at that question."""
+"""Time in seconds that the end of a session waits for hooks that report its last question."""
 
 
 class Hooks:
-    """Runs the hooks that something is for, side by side, and writes down how each ended."""
+    """Runs the hooks of an event in parallel, and records how each ended."""
 
     def __init__(self, session: Session, hooks: Sequence[Hook], shell: HookShell) -> None:
         self._session = session
@@ -42,16 +40,16 @@ class Hooks:
         self._starting: asyncio.Task[Sequence[HookVerdict]] | None = None
         self._stopped_before = False
         self.halted = False
-        """Whether a hook wants the work on this message to end (`"continue": false`)."""
+        """True if a hook wants the work on this message to end (`"continue": false`)."""
 
     def start(self, *, resumed: bool) -> None:
-        """The session is open; what its hooks say goes to the model with the first message."""
+        """Start the hooks for an opened session. Their output goes to the model with the first message."""
         chosen = self._for("SessionStart", source := "resume" if resumed else "startup")
         if chosen:
             self._starting = asyncio.ensure_future(self._run(chosen, {"source": source}))
 
     async def before(self, call: ResolvedCall) -> str:
-        """Before an action: why the user is to be asked, if a hook wants that. Refused if one says no."""
+        """Return why a hook wants the user to be asked before an action. Raise Refused if one refuses it."""
         verdicts = await self._around("PreToolUse", call)
         blocked = [one.reason for one in verdicts if one.outcome == "blocked"]
         if blocked:
@@ -59,7 +57,7 @@ class Hooks:
         return "; ".join(one.reason for one in verdicts if one.outcome == "asks")
 
     async def after(self, call: ResolvedCall, result: ToolResult) -> ToolResult:
-        """After an action: its result, with what hooks have to say about it."""
+        """Return the result of an action with the remarks of hooks about it."""
         if not any(hook.event == "PostToolUse" for hook in self._hooks):
             return result
         verdicts = await self._around(
@@ -70,7 +68,7 @@ class Hooks:
         return replace(result, text="\n".join([result.text, *map(_from_hook, said)])) if said else result
 
     async def submitted(self, text: str) -> str | None:
-        """At the start of a request, or of more on it: what hooks add; None if it may not be worked on."""
+        """Return what hooks add to a message of the user. Return None if one refuses it."""
         self._stopped_before = self.halted = False
         begun = await self._starting if self._starting is not None else ()
         verdicts = await self._run(self._for("UserPromptSubmit"), {"prompt": text})
@@ -81,14 +79,14 @@ class Hooks:
         return _from_hook(added) if added else ""
 
     async def stop(self) -> bool:
-        """At the end of a request: True if a hook wants more done; the model is told what."""
+        """Return True if a hook wants more work on a request that ends. Its reason goes to the model."""
         more = {"stop_hook_active": self._stopped_before, "last_assistant_message": self._session.state.reply}
         verdicts = await self._run(self._for("Stop"), more)
         self._stopped_before = any(one.outcome == "blocked" for one in verdicts)
         return self._stopped_before
 
     def notify(self, kind: Question, message: str) -> None:
-        """A question waits for the user; whoever is told does not hold it up."""
+        """Report in the background that a question waits for the user."""
         chosen = self._for("Notification", kind)
         if chosen:
             told = {"message": message, "notification_type": kind}
@@ -97,20 +95,20 @@ class Hooks:
             task.add_done_callback(self._behind.discard)
 
     async def aclose(self) -> None:
-        """The session ends."""
+        """Run the hooks for the end of the session, after those that still run."""
         if self._behind:
             await asyncio.wait(self._behind, timeout=_LAST_WORD_S)
         running: list[asyncio.Task[Any]] = [*self._behind, *([self._starting] if self._starting else [])]
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-        if self._session.state.seq:  # else it was never opened
+        if self._session.state.seq:  # otherwise it was never opened
             await self._run(self._for("SessionEnd"), {"reason": "other"})
 
     async def _around(
         self, event: HookEvent, call: ResolvedCall, more: dict[str, Any] | None = None
     ) -> Sequence[HookVerdict]:
-        """The verdicts of those that an action is for. What only the program calls was asked about before."""
+        """Return the verdicts about an action. The program's own calls were reviewed before."""
         if call.tool.by_program or not any(hook.event == event for hook in self._hooks):
             return ()
         tools = known_as(call.action, self._shell.folder)
@@ -161,7 +159,7 @@ def _from_hook(said: str) -> str:
 
 
 def _response(call: ResolvedCall, result: ToolResult, root: str) -> dict[str, Any]:
-    """What came of an action, as hooks know it: of a command what it wrote, without the line that we add."""
+    """Return the result of an action as hooks know it. A command's output has no exit code line."""
     if call.tool.effect == "execute":
         ended = {"stdout": _EXIT_LINE.sub("", result.text), "stderr": "", "interrupted": False}
         return {**ended, "exit_code": result.exit_code}

@@ -1,23 +1,65 @@
-"""What a hook said: by its exit code, or by the JSON it printed (L5). Hooks tighten, never loosen."""
+"""Run hooks and read their verdicts: exit codes or printed JSON (L5). Hooks tighten, never loosen."""
 
 import json
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from duckflow.domain.extensions import Hook, HookOutcome
 from duckflow.domain.text import cut, head_and_tail
-from duckflow.loops.hooks.process import HookEnd
+from duckflow.tools.programs import run_program
+
+_MOST_BYTES = 100_000
+
+
+class HookEnd(NamedTuple):
+    """End of a hook. Without an exit code, it could not be started, or took too long."""
+
+    exit_code: int | None
+    output: str = ""
+    errors: str = ""
+
+
+class HookShell(NamedTuple):
+    """Shell, folder and environment of hooks. The environment has no keys."""
+
+    program: str | None
+    folder: str
+    environment: Mapping[str, str]
+
+    async def run(self, command: str, given: bytes, seconds: float) -> HookEnd:
+        """Run a hook to its end."""
+        if self.program is None:
+            return HookEnd(None, errors="there is no shell")
+        try:
+            end = await run_program(
+                [self.program, "-c", command],
+                given,
+                seconds=seconds,
+                most=_MOST_BYTES,
+                cwd=Path(self.folder),
+                env=self.environment,
+                stops=False,
+            )
+        except TimeoutError:
+            return HookEnd(None, errors=f"it took longer than {seconds:g} s")
+        except OSError as exc:
+            return HookEnd(None, errors=exc.strerror or str(exc))
+        output, errors = (said.decode("utf-8", "replace").strip() for said in (end.output, end.errors))
+        return HookEnd(end.exit_code, output, errors)
+
 
 BLOCKS = 2
-"""The exit code that refuses."""
+"""Exit code that refuses."""
 
 _REASON = 2_000
 _CONTEXT = 10_000
 _SPEAKS = ("UserPromptSubmit", "SessionStart")
-"""Events whose hooks are heard by the model: what they print goes into the prompt."""
+"""Events whose hooks speak to the model: their output goes into the prompt."""
 
 
 class HookVerdict(NamedTuple):
-    """How it ended, why, what the model is to know, and whether the whole work is to stop here."""
+    """Outcome, reason, text for the model, and whether all work must stop here."""
 
     outcome: HookOutcome
     reason: str = ""
@@ -26,7 +68,7 @@ class HookVerdict(NamedTuple):
 
 
 def read_verdict(hook: Hook, ended: HookEnd) -> HookVerdict:
-    """The verdict of one hook."""
+    """Return the verdict of one hook."""
     if ended.exit_code == BLOCKS:
         return HookVerdict("blocked", cut(ended.errors or "a hook refused it", _REASON))
     if ended.exit_code != 0:
@@ -39,7 +81,7 @@ def read_verdict(hook: Hook, ended: HookEnd) -> HookVerdict:
 
 
 def _failed(hook: Hook, ended: HookEnd) -> HookVerdict:
-    """It said nothing of use. An exit code is a plain error; silence before an action means asking."""
+    """Return the verdict of a hook that failed. Before an action, one that did not end means asking."""
     code = "" if ended.exit_code is None else f"exit code {ended.exit_code}"
     reason = cut(": ".join(part for part in (code, ended.errors) if part), _REASON)
     if hook.blocks_on_failure:

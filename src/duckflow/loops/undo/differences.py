@@ -1,4 +1,4 @@
-"""Files as they were before some changes, compared with what they are now."""
+"""Compare files with their content before some changes."""
 
 from collections.abc import Iterable, Mapping
 
@@ -11,21 +11,21 @@ from duckflow.tools.editing.differences import difference_of
 
 
 class Differences:
-    """Compares the files of a workspace with their content before, as far as that is kept."""
+    """Compares the files of a workspace with the earlier contents that are kept."""
 
     def __init__(self, workspace: Workspace, kept: KeptFiles) -> None:
         self._workspace = workspace
         self._kept = kept
 
-    async def since(self, made: Iterable[ChangeSet]) -> Mapping[str, str]:
-        """The unified difference of each path since the first of these changes; empty for one as it was."""
-        first = _first(made)
-        return await run_in_thread(lambda: {path: self._difference(change) for path, change in first.items()})
+    async def since(self, sets: Iterable[ChangeSet]) -> Mapping[str, str]:
+        """Return the unified diff of each path since the first of these changes, empty if it is the same."""
+        first = _first(sets)
+        return await run_in_thread(lambda: {path: self._difference(one) for path, one in first.items()})
 
-    async def before(self, made: Iterable[ChangeSet], paths: Iterable[str]) -> Mapping[str, str]:
-        """What these text files held before the first of these changes, as far as that is kept."""
-        first, wanted = _first(made), set(paths)
-        found = {path: change.before for path, change in first.items() if path in wanted}
+    async def before(self, sets: Iterable[ChangeSet], paths: Iterable[str]) -> Mapping[str, str]:
+        """Return the text of these files before the first of these changes, if it is kept."""
+        first = _first(sets)
+        found = {path: first[path].before for path in paths if path in first}
         texts = await run_in_thread(lambda: {path: self._text(word) for path, word in found.items()})
         return {path: text for path, text in texts.items() if text is not None}
 
@@ -50,9 +50,6 @@ class Differences:
         return difference_of(path, before, now.data if now and now.word != FOLDER else None)
 
 
-def _first(made: Iterable[ChangeSet]) -> Mapping[str, FileChange]:
-    """The first change of each path."""
-    first: dict[str, FileChange] = {}
-    for change in (change for one in made for change in one.changes):
-        first.setdefault(change.path, change)
-    return first
+def _first(sets: Iterable[ChangeSet]) -> Mapping[str, FileChange]:
+    """Return the first change of each path."""
+    return {change.path: change for one in reversed([*sets]) for change in reversed(one.changes)}

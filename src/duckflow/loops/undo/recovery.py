@@ -1,4 +1,4 @@
-"""After a crash: what was written down is compared with the disk, and said. Nothing is run again (C5)."""
+"""Recovery after a crash: compare the records with the files, and report. Nothing is run again (C5)."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -51,7 +51,7 @@ def finish_applying(copies: Path, workspace: Workspace, kept: KeptFiles) -> None
 
 
 class Recovery:
-    """Looks once, when a session is opened again."""
+    """Runs once, when a session is opened again."""
 
     def __init__(self, session: Session, workspace: Workspace, kept: KeptFiles) -> None:
         self._session = session
@@ -63,7 +63,7 @@ class Recovery:
         return self._session.state
 
     def recover(self, earlier: Callable[[], Sequence[StoredEvent]]) -> tuple[ActionFinished, ...]:
-        """Write down how what was running ended, and what was found; `earlier` gives the session so far."""
+        """Record how the interrupted actions ended. `earlier` returns the events of the session so far."""
         if not _was_interrupted(self._state):
             return ()
         waiting = self._state.approval is not None and self._state.approval.task_id is None
@@ -75,11 +75,11 @@ class Recovery:
                 finding, changes = self._look(running)
                 found[finding].append(_label(running.action))
                 ended.append(self._end(running, finding, changes))
-        went_on = self._state.background_commands
-        for one in went_on:
+        background = self._state.background_commands
+        for one in background:
             label = cut(f"shell.start {' '.join(one.command.split())}", _LABEL)
             found["unknown"].append(label)
-            with suppress(ValueError):  # it began well, but how it ended is what counts
+            with suppress(ValueError):  # its start succeeded, but its end counts
                 found["done"].remove(label)
         self._session.record(
             Recovered(
@@ -88,15 +88,15 @@ class Recovery:
                 unknown=tuple(found["unknown"]),
                 not_run=not_run,
             ),
-            *(CommandEnded(command=one, how="unknown") for one in went_on),
+            *(CommandEnded(command=one, how="unknown") for one in background),
             *self._kept.take_notices(),
         )
         return tuple(ended)
 
     def _look(self, running: ActionStarted) -> tuple[Finding, tuple[FileChange, ...]]:
-        """What became of an action that was running, and which of its changes were made."""
+        """Return whether an interrupted action was done, and its changes that were made."""
         if running.effect in ("read", "consent", "fetch"):
-            return "not_done", ()  # what they do is recorded with their result, or not at all
+            return "not_done", ()  # their effects are recorded only with their result
         if running.effect == "foreign":
             return "unknown", ()
         for name in ("path", "to"):
@@ -139,7 +139,7 @@ class Recovery:
 
 
 def _was_interrupted(state: AgentState) -> bool:
-    """Whether the program ended in the middle of work: an orderly end always says how the request stands."""
+    """Return whether the program ended during work. An orderly end always records the request's outcome."""
     if state.running is not None or state.task_running is not None or state.background_commands:
         return True
     if state.question is not None:
@@ -149,7 +149,7 @@ def _was_interrupted(state: AgentState) -> bool:
 
 
 def _finished(earlier: Sequence[StoredEvent]) -> list[str]:
-    """The actions that ended well since the user last spoke."""
+    """Return the actions that succeeded since the user's last message."""
     started: dict[str, Action] = {}
     done: list[str] = []
     for recorded in earlier:
@@ -166,6 +166,5 @@ def _finished(earlier: Sequence[StoredEvent]) -> list[str]:
 
 
 def _label(action: Action) -> str:
-    """An action in a few words."""
     target = action.args.get("path") or action.args.get("command") or ""
     return one_line(f"{action.operation} {target}", _LABEL)

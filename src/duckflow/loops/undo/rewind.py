@@ -1,4 +1,4 @@
-"""Back to an earlier message with the conversation, the files, or both; or on from there (L8)."""
+"""Rewind to an earlier message with the conversation, the files, or both; or fork there (L8)."""
 
 import secrets
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from duckflow.store.event_log import SqliteEventLog
 
 
 class Rewind:
-    """For the user. What is gone back behind stays in the log; files go back through undo."""
+    """Rewinds a session for the user. Rewound events stay in the log; files are restored by undo."""
 
     def __init__(self, session: Session, log: SqliteEventLog, undoing: Undo) -> None:
         self._session = session
@@ -23,7 +23,7 @@ class Rewind:
         self._undoing = undoing
 
     async def back_to(self, before: int, *, conversation: bool = True, files: bool = True) -> UndoReport:
-        """Go back to before a message, which is named by its event; the result says how the files fared."""
+        """Rewind to before a message, given by the number of its event. Return what happened to the files."""
         state = self._session.state
         if state.running or state.task_running or state.background_runs:
             raise UserError("undo.busy")
@@ -41,7 +41,7 @@ class Rewind:
 
 
 def past_messages(events: Sequence[StoredEvent]) -> Sequence[PastMessage]:
-    """The messages of the present, oldest first."""
+    """Return the messages that were not rewound, oldest first."""
     said = [
         (one.seq, one.at, one.event.text) for one in present(events) if isinstance(one.event, UserMessage)
     ]
@@ -55,17 +55,13 @@ def _message_at(events: Sequence[StoredEvent], seq: int) -> PastMessage:
 
 
 def fork(log: SqliteEventLog, session_id: str, before: int | None = None) -> str:
-    """A new session that begins as this one is now, or was before a message; its id."""
+    """Create a session that begins like this one, up to now or up to a message. Return its id."""
     events = log.load(session_id)
     upto = _message_at(events, before).seq if before is not None else None
     new = secrets.token_hex(4)
-    copied = [_renamed(one, new) for one in events if upto is None or one.seq < upto]
+    copied = [one for one in events if upto is None or one.seq < upto]
+    for place, one in enumerate(copied):
+        if isinstance(one.event, SessionStarted):
+            copied[place] = replace(one, event=replace(one.event, session_id=new))
     log.copy(new, copied)
     return new
-
-
-def _renamed(recorded: StoredEvent, session_id: str) -> StoredEvent:
-    event = recorded.event
-    if isinstance(event, SessionStarted):
-        return replace(recorded, event=replace(event, session_id=session_id))
-    return recorded

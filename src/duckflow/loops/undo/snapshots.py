@@ -1,7 +1,7 @@
-"""Before a command runs, the files it may change are copied, so that undo covers those too.
+"""Snapshots: copies of the files that a command may change, so that undo covers them, too.
 
-Cheap in most projects: ignored and protected files are left out, a file is read again only where its times
-say that it changed, and where there is too much to copy, nothing is copied and undo says so.
+This is cheap in most projects: ignored and protected files are skipped, and a file is read again only if its
+times changed. If there is too much to copy, nothing is copied, and undo reports that.
 """
 
 import time
@@ -20,7 +20,7 @@ from duckflow.safety.uncancelled import run_in_thread
 from duckflow.store.kept_files import ChangeOwner, KeptFiles
 from duckflow.tools.searching.listing import list_all
 
-_SETTLED_NS = 50_000_000  # a file written a moment ago may be written again within the same tick
+_SETTLED_NS = 50_000_000  # within this time, a file may be written again without a new time stamp
 _IGNORE_FILES = (".gitignore", ".ignore", ".rgignore")
 
 Seen = Mapping[str, tuple[str, int]]
@@ -28,7 +28,7 @@ Seen = Mapping[str, tuple[str, int]]
 
 
 class SnapshotLimits(Frozen):
-    """How much is copied at most; 0 files: nothing."""
+    """Limits for a snapshot. With 0 files, nothing is copied."""
 
     files: int = 5000
     size: int = 32_000_000
@@ -42,7 +42,7 @@ class _Known(NamedTuple):
 
 
 class Snapshots:
-    """Copies of one workspace's files, kept with the pre-images."""
+    """Snapshots of one workspace, kept with the earlier contents of files."""
 
     def __init__(
         self, workspace: Workspace, kept: KeptFiles, ripgrep: Path | None, limits: SnapshotLimits
@@ -56,7 +56,7 @@ class Snapshots:
 
     @asynccontextmanager
     async def around(self, access: Access) -> AsyncGenerator[None]:
-        """What changes inside the block becomes part of the action's changes, as far as there was a copy."""
+        """Add the changes inside the block to those of the action, if there was a snapshot."""
         before = await self._take(access.owner.session_id)
         try:
             yield
@@ -65,12 +65,12 @@ class Snapshots:
                 access.add(*await self._changes(access.owner, before))
 
     def close(self) -> None:
-        """The copy is of no use once no command can run any more."""
+        """Drop the snapshot, which is needed only while commands can run."""
         if self._session_id is not None:
             self._kept.drop_snapshot(self._session_id)
 
     async def _take(self, session_id: str) -> Seen | None:
-        """Copy what is there; None where that is too much or fails: a command does not wait for this."""
+        """Take a snapshot. Return None if that is too much or fails."""
         try:
             files = await self._listed()
             return await run_in_thread(self._copy, session_id, files) if files is not None else None
@@ -86,7 +86,7 @@ class Snapshots:
         return [path for path in inventory.files if protection_of(path) in ("none", "guarded")]
 
     def _copy(self, session_id: str, files: Iterable[str]) -> Seen | None:
-        """Copy what can be read; None if that is too much."""
+        """Copy the readable files. Return None if that is too much."""
         known: dict[str, _Known] = {}
         left = self._limits.size
         for path in files:
@@ -103,7 +103,7 @@ class Snapshots:
         return seen
 
     def _look(self, path: str) -> _Known | None:
-        """What a file is now, None if there is none; ToolError if that can't be said."""
+        """Return the state of a file, or None if it does not exist. Raise ToolError if it can't be read."""
         status = self._workspace.status(path)
         if status is None:
             return None
@@ -135,7 +135,7 @@ class Snapshots:
     def _compare(
         self, owner: ChangeOwner, before: Seen, files: Iterable[str] | None
     ) -> tuple[FileChange, ...]:
-        """What differs from the copy. New files count only if it is sure that they are new."""
+        """Return the changes since the snapshot, with new files only if they were not ignored before."""
         paths = dict.fromkeys((*before, *(files or ())))
         changes = [change for path in paths if (change := self._change(path, before.get(path)))]
         if any(change.path.rpartition("/")[2] in _IGNORE_FILES for change in changes):

@@ -1,35 +1,79 @@
-"""Taking changes back, by action or by request, and showing what has changed (G8)."""
+"""Undo of changes, by action or by request, and the difference since then (G8)."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError, UserError
 from duckflow.domain.events import Undone
 from duckflow.domain.files.changes import FOLDER, ChangeSet, FileChange, LeftFile, UndoReport, change_of, join
 from duckflow.domain.frozen import replace
-from duckflow.domain.state import AgentState
+from duckflow.domain.reduce.apply import apply
+from duckflow.domain.state import AgentState, new_state
 from duckflow.loops.session import Session
 from duckflow.loops.undo.differences import Differences
-from duckflow.loops.undo.earlier_sessions import EarlierChanges, undoable
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.path_states import PathState
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.uncancelled import run_in_thread
+from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.kept_files import ChangeOwner, KeptFiles
+from duckflow.store.sessions import Sessions
+
+_SEARCHED = 20
+"""Number of sessions that are searched, newest first."""
+
+
+def earlier_changes(log: SqliteEventLog, workspace: str, state: AgentState) -> Sequence[ChangeSet]:
+    """Return the change sets of the newest earlier session in this folder that has changes left to undo.
+
+    Their ids contain the id of that session.
+    """
+    undone = set(_covered(state.change_sets))
+    others = (one.id for one in Sessions(log.database).listed(workspace) if one.id != state.session_id)
+    for session_id in islice(others, _SEARCHED):
+        earlier = new_state(session_id)
+        try:
+            for recorded in log.load(session_id):
+                earlier = apply(earlier, recorded)
+        except UserError:
+            continue  # this version can't read that session
+        named = [
+            replace(
+                one,
+                action_id=f"{session_id}/{one.action_id}",
+                request_id=f"{session_id}/{one.request_id}",
+                undone=one.undone or f"{session_id}/{one.action_id}" in undone,
+            )
+            for one in earlier.change_sets
+        ]
+        if undoable(named):
+            return named
+        undone |= set(_covered(earlier.change_sets))
+    return ()
+
+
+def undoable(sets: Iterable[ChangeSet]) -> list[ChangeSet]:
+    """Return the sets that changed files and were not undone."""
+    return [one for one in sets if one.changes and not one.undone and not one.by_undo]
+
+
+def _covered(sets: Iterable[ChangeSet]) -> Iterable[str]:
+    """Return the ids of the actions that an undo covers, unless a redo followed."""
+    return (name for one in sets if one.operation == "undo" and not one.undone for name in one.takes_back)
+
 
 _BATCH = 256
 
 
 class Undo:
-    """For the user, not for the model. What it does is an event, and can itself be taken back with `redo`."""
+    """Undoes changes for the user, not for the model. Each undo is an event, which `redo` undoes."""
 
-    def __init__(
-        self, session: Session, workspace: Workspace, kept: KeptFiles, earlier: EarlierChanges
-    ) -> None:
+    def __init__(self, session: Session, workspace: Workspace, kept: KeptFiles, log: SqliteEventLog) -> None:
         self._session = session
         self._workspace = workspace
         self._kept = kept
-        self._earlier = earlier
+        self._log = log
         self._differences = Differences(workspace, kept)
 
     @property
@@ -37,31 +81,31 @@ class Undo:
         return self._session.state
 
     async def undo(self, count: int = 1) -> UndoReport:
-        """Take back the last `count` actions that changed files, of this session and the one before."""
+        """Undo the last `count` actions that changed files, in this session and the one before."""
         known = await self._known(count)
         return await self._take_back(undoable(known)[-count:] if count > 0 else (), known)
 
     async def undo_request(self) -> UndoReport:
-        """Take back all that the last request did to files, as far as that was not done yet."""
+        """Undo the remaining changes of the last request."""
         known = await self._known()
         open_still = undoable(known)
         last = open_still[-1].request_id if open_still else ""
         return await self._take_back([one for one in open_still if one.request_id == last], known)
 
     async def undo_actions(self, ids: Collection[str]) -> UndoReport:
-        """Take back what these actions did to files, as far as that was not done yet."""
+        """Undo the remaining changes of these actions."""
         own = self._state.change_sets
         return await self._take_back([one for one in undoable(own) if one.action_id in ids], own)
 
     async def redo(self) -> UndoReport:
-        """Take back the last undo."""
+        """Undo the last undo."""
         undos = [one for one in self._state.change_sets if one.by_undo and not one.undone]
         if not undos:
             return UndoReport(kind="redo")
         return await self._change_back(undos[-1:], redo=True)
 
     async def diff(self, *, session: bool = False) -> str:
-        """What differs between the files before the last request, or the session, and now."""
+        """Return the diff of the files since the start of the last request, or of the session."""
         known = self._state.change_sets if session else await self._known()
         made = [one for one in known if one.changes and not one.by_undo]
         if made and not session:
@@ -69,11 +113,14 @@ class Undo:
         return "".join((await self._differences.since(made)).values())
 
     async def _known(self, count: int = 1) -> Sequence[ChangeSet]:
-        """This session's change sets; if they are not enough, those of an earlier session before them."""
+        """Return this session's change sets. If they are too few, those of an earlier session come first."""
         own = self._state.change_sets
         if len(undoable(own)) >= count:
             return own
-        return (*await run_in_thread(self._earlier.find, self._state), *own)
+        return (
+            *await run_in_thread(earlier_changes, self._log, str(self._workspace.root), self._state),
+            *own,
+        )
 
     async def _take_back(self, sets: Sequence[ChangeSet], known: Sequence[ChangeSet]) -> UndoReport:
         if not sets:
@@ -120,7 +167,7 @@ class Undo:
         return tuple(left)
 
     def _step(self, change: FileChange) -> "_Step | LeftFile | None":
-        """How to put a path back to what it was before a change; None if it is as it was already."""
+        """Return how to restore a path, why that is impossible, or None if it needs no change."""
         path = change.path
         try:
             now = self._workspace.paths.now(path)
@@ -140,9 +187,10 @@ class Undo:
         return _Step(path, now, PathState(change.before, mode, data))
 
     def _make(self, steps: Sequence["_Step"], access: Access) -> Iterable[LeftFile]:
-        """Write down some steps at once, then make them."""
+        """Record some steps, then take them. Return the files that could not be restored."""
         try:
-            access.record([step.change for step in steps], {one.word: one.data for one in _contents(steps)})
+            replaced = (step.now for step in steps if step.now is not None and step.now.word != FOLDER)
+            access.record([step.change for step in steps], {one.word: one.data for one in replaced})
         except ToolError as error:
             return [LeftFile(path=step.path, reason="failed", detail=str(error)) for step in steps]
         left: list[LeftFile] = []
@@ -158,7 +206,7 @@ class Undo:
 
 
 def _commands_since(sets: Sequence[ChangeSet], known: Sequence[ChangeSet]) -> tuple[str, ...]:
-    """The commands that ran since the first of these; what they did beyond known files is not undone."""
+    """Return the commands since the first of these sets. Their unknown effects are not undone."""
     if not sets:
         return ()
     start = [one.action_id for one in known].index(sets[0].action_id)
@@ -166,29 +214,22 @@ def _commands_since(sets: Sequence[ChangeSet], known: Sequence[ChangeSet]) -> tu
 
 
 class _Step(NamedTuple):
-    """One path to be put back."""
+    """One path to restore."""
 
     path: str
     now: PathState | None
     wanted: PathState | None
     folders: tuple[str, ...] = ()
-    """Folders that were made for it, and go with it if they are empty."""
+    """Folders that were created for it, and are removed with it if they are empty."""
 
     @property
     def change(self) -> FileChange:
-        """What it does, as it is written down."""
+        """Recorded form of the step."""
         return change_of(self.path, self.now and self.now[:2], self.wanted and self.wanted[:2])
 
 
-def _contents(steps: Iterable[_Step]) -> Iterator[PathState]:
-    """What the steps do away with, and redo needs."""
-    for step in steps:
-        if step.now is not None and step.now.word != FOLDER:
-            yield step.now
-
-
 def _joined(newest_first: Sequence[FileChange]) -> tuple[FileChange, list[LeftFile]]:
-    """The changes of a path as one, as far back as no one else's change came between them."""
+    """Join the changes of a path, back to the first one that another program's change precedes."""
     whole, *older = newest_first
     for change in older:
         if change.after != whole.before:

@@ -17,9 +17,10 @@ from duckflow.tools.editing.matching import (
     find_fragment,
     find_lines,
     line_of,
+    nearest_text,
+    show_lines,
     squeeze,
 )
-from duckflow.tools.editing.nearest import nearest_text, show_lines
 from duckflow.tools.editing.text_form import splice
 
 _AMBIGUOUS_SHOWN, _LOOSE_SHOWN = 4, 8  # places

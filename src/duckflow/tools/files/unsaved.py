@@ -1,9 +1,9 @@
 """Files open in an editor: unsaved text is read, and never overwritten (M6)."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
@@ -15,8 +15,13 @@ from duckflow.tools.catalogue import Proposal, Tool, ToolResult
 from duckflow.tools.editing.text_form import plain
 from duckflow.tools.files.reading import READ_FILE, ReadFile, excerpt_of
 
-Unsaved = Callable[[Path], Awaitable[str | None]]
-"""Returns the text of a file in an editor, by its real path. None if no editor has it open."""
+
+class Unsaved(Protocol):
+    """Reads files as they are in an editor."""
+
+    async def __call__(self, path: Path, /) -> str | None:
+        """Return the text of a file by its real path, or None if no editor has it open."""
+        ...
 
 
 def with_unsaved(tools: Iterable[Tool[Any]], unsaved: Unsaved) -> tuple[Tool[Any], ...]:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from itertools import islice
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import anyio
 import httpx2
@@ -46,6 +46,7 @@ _GONE = (-32000, -32001, -32600, UNSENT, BAD_STATUS)
 """Codes, of the package and of Duckflow, for a connection or a session that no longer exists."""
 
 T = TypeVar("T")
+Page = TypeVar("Page", bound=types.PaginatedResult)
 logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it would log the messages of servers, with tracebacks
 
 
@@ -59,12 +60,16 @@ class ConnectedServer:
 
     async def offer(self) -> ServerOffer:
         """Return all that the server offers, except items whose name or schema can't be used."""
-        tools = {one.name: one for one in islice(_tools(await self._listed("tools")), MOST_ITEMS)}
+        client, has = self._client, self._client.server_capabilities
+        tools = await self._pages(has.tools, lambda cursor: client.list_tools(cursor=cursor))
+        prompts = await self._pages(has.prompts, lambda cursor: client.list_prompts(cursor=cursor))
+        resources = await self._pages(has.resources, lambda cursor: client.list_resources(cursor=cursor))
+        by_name = {tool.name: tool for tool in islice(_tools(tools), MOST_ITEMS)}
         return ServerOffer(
-            version=self._client.protocol_version or "",
-            tools=tuple(tools.values()),
-            prompts=tuple(islice(_prompts(await self._listed("prompts")), MOST_ITEMS)),
-            resources=tuple(islice(_addresses(await self._listed("resources")), MOST_ITEMS)),
+            version=client.protocol_version or "",
+            tools=tuple(by_name.values()),
+            prompts=tuple(islice(_prompts(prompts), MOST_ITEMS)),
+            resources=tuple(islice(_addresses(resources), MOST_ITEMS)),
         )
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> RemoteResult:
@@ -85,19 +90,15 @@ class ConnectedServer:
         got = await self._asked(lambda: self._client.read_resource(uri))
         return plain("\n".join(_content(one) for one in got.contents))
 
-    async def _listed(self, kind: Literal["tools", "prompts", "resources"]) -> list[Any]:
-        """Return all items of a kind, page by page. Empty if the server has no such kind."""
-        found: list[Any] = []
+    async def _pages(self, offered: object, ask: Callable[[str | None], Awaitable[Page]]) -> list[Page]:
+        """Return all pages of a list. Empty if the server does not offer it."""
+        pages: list[Page] = []
         cursor: str | None = None
-        if getattr(self._client.server_capabilities, kind) is None:
-            return found
-        for _ in range(_PAGES):
-            page = await self._asked(partial(getattr(self._client, f"list_{kind}"), cursor=cursor))
-            found += getattr(page, kind)
+        while offered is not None and len(pages) < _PAGES and (cursor or not pages):
+            page = await self._asked(partial(ask, cursor))
+            pages.append(page)
             cursor = page.next_cursor
-            if cursor is None:
-                break
-        return found
+        return pages
 
     async def _asked(self, ask: Callable[[], Awaitable[T]]) -> T:
         """Return the server's answer. Failures in the package or in the server become a RemoteFault."""
@@ -231,24 +232,24 @@ class _Pipes:
                 return
 
 
-def _tools(listed: Iterable[types.Tool]) -> Iterator[RemoteTool]:
-    for one in listed:
+def _tools(pages: Iterable[types.ListToolsResult]) -> Iterator[RemoteTool]:
+    for one in (one for page in pages for one in page.tools):
         schema = dict(one.input_schema)
         if TOOL_NAME.fullmatch(one.name) and len(json.dumps(schema)) <= LONGEST_SCHEMA:
             said = cut(plain(one.description or one.title or ""), LONGEST_DESCRIPTION)
             yield RemoteTool(name=one.name, description=said, parameters=schema)
 
 
-def _prompts(listed: Iterable[types.Prompt]) -> Iterator[RemotePrompt]:
-    for one in listed:
+def _prompts(pages: Iterable[types.ListPromptsResult]) -> Iterator[RemotePrompt]:
+    for one in (one for page in pages for one in page.prompts):
         if TOOL_NAME.fullmatch(one.name):
             names = {one_line(each.name, _NAME): each.required for each in one.arguments or ()}
             required = tuple(name for name, needed in names.items() if needed)
             yield RemotePrompt(name=one.name, arguments=tuple(names), required=required)
 
 
-def _addresses(listed: Iterable[types.Resource]) -> Iterator[str]:
-    addresses = (str(one.uri) for one in listed)
+def _addresses(pages: Iterable[types.ListResourcesResult]) -> Iterator[str]:
+    addresses = (str(one.uri) for page in pages for one in page.resources)
     return (uri for uri in addresses if uri == one_line(uri, _ADDRESS))
 
 

@@ -1,19 +1,129 @@
-"""One MCP server of a session: connected when needed, and reconnected with growing delays."""
+"""One MCP server of a session: opened when needed, and opened again with growing delays."""
 
 import asyncio
+import hashlib
+import json
+import os
+import re
 import time
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from duckflow.config.mcp import McpServer
+from duckflow.config.saved_answers import SavedAnswers
+from duckflow.config.settings import ShellSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.extensions import ServerStatus
-from duckflow.tools.mcp.opening import ServerOpener
-from duckflow.tools.mcp.pins import Pins
-from duckflow.tools.mcp.remote import RemoteFault, RemoteResult, RemoteTool, ServerOffer, first_of, one_line
+from duckflow.domain.patterns import lazy_regex
+from duckflow.domain.text import cut
+from duckflow.safety.sandbox.server_process import ServerOrder, ServerProcess
+from duckflow.tools.mcp.remote import RemoteFault, RemoteTool, ServerOffer, first_of, one_line
 
 if TYPE_CHECKING:
     from duckflow.tools.mcp.client import ConnectedServer
+
+PINS_FILE = "mcp_pins.json"
+_LONGEST = 12_000
+
+
+class Pins:
+    """Accepted descriptions of one server. The same name with another command is another server."""
+
+    def __init__(self, name: str, server: McpServer) -> None:
+        what = json.dumps([server.command, server.url])
+        self._prefix = f"{name}#{hashlib.sha256(what.encode()).hexdigest()[:12]}."
+        self._saved = SavedAnswers(PINS_FILE)
+
+    def changed(self, tools: Sequence[RemoteTool]) -> dict[str, str]:
+        """Return the changed tools, each with its old text. Tools seen for the first time are pinned."""
+        known = self._saved.load()
+        pins = {**{f"{self._prefix}{tool.name}": _pin(tool) for tool in tools}, **known}
+        if len(pins) > len(known):
+            self._saved.save(pins)
+        pinned = ((tool, pins[f"{self._prefix}{tool.name}"]) for tool in tools)
+        return {
+            tool.name: pin.partition("\n")[2] for tool, pin in pinned if not pin.startswith(_digest(tool))
+        }
+
+    def accept(self, tool: RemoteTool) -> None:
+        """Accept the tool's current description."""
+        self._saved.save({**self._saved.load(), f"{self._prefix}{tool.name}": _pin(tool)})
+
+
+def forget_pins(server: str) -> None:
+    """Forget all pins of a server, whatever it runs."""
+    saved = SavedAnswers(PINS_FILE)
+    known = saved.load()
+    kept = {key: value for key, value in known.items() if not key.startswith(f"{server}#")}
+    if kept != known:
+        saved.save(kept)
+
+
+def _digest(tool: RemoteTool) -> str:
+    said = json.dumps([tool.description, tool.parameters], sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _pin(tool: RemoteTool) -> str:
+    return f"{_digest(tool)}\n{cut(tool.text, _LONGEST)}"
+
+
+_VARIABLE = lazy_regex(r"\$\{(\w+)\}")
+
+
+class ServerOpener:
+    """Opens the servers of one workspace."""
+
+    def __init__(
+        self, workspace: Path, shell: ShellSettings, *, closed: Iterable[Path], env: Mapping[str, str]
+    ) -> None:
+        self._workspace = workspace
+        self._shell = shell
+        self._closed = tuple(closed)
+        self._env = env
+
+    @asynccontextmanager
+    async def connect(self, server: McpServer) -> AsyncGenerator["ConnectedServer"]:
+        """Connect to a server until the block ends."""
+        try:
+            await asyncio.to_thread(import_module, "duckflow.tools.mcp.client")
+            from duckflow.tools.mcp.client import open_address, open_process  # noqa: PLC0415 - takes seconds
+        except ImportError as exc:
+            raise ToolError("the package is missing; install it with: pip install 'duckflow[mcp]'") from exc
+        if server.url:
+            headers = self._filled(server.headers)
+            async with open_address(server.url, headers, server.timeout_s) as session:
+                yield session
+            return
+        process = ServerProcess(
+            self._order(server), self._workspace, self._shell, closed=self._closed, env=self._env
+        )
+        async with open_process(process) as session:
+            yield session
+
+    def _order(self, server: McpServer) -> ServerOrder:
+        return ServerOrder(
+            argv=server.command,
+            env=self._filled(server.env),
+            sandboxed=server.sandbox,
+            network=server.network,
+            workspace=server.workspace,
+            reads=tuple(os.path.realpath(path) for path in server.read),
+        )
+
+    def _filled(self, values: Mapping[str, str]) -> dict[str, str]:
+        """Fill `${NAME}` from the user's environment."""
+
+        def value(found: re.Match[str]) -> str:
+            if found[1] not in self._env:
+                raise ToolError(f"the variable {found[1]} is not set")
+            return self._env[found[1]]
+
+        return {name: _VARIABLE.sub(value, text) for name, text in values.items()}
+
 
 T = TypeVar("T")
 
@@ -73,29 +183,18 @@ class ServerConnection:
         self._pins.accept(tool)
         self.changed.pop(tool.name, None)
 
-    async def call(self, tool: str, arguments: dict[str, Any]) -> RemoteResult:
-        """Call one of its tools."""
-        return await self._ask(lambda session: session.call(tool, arguments))
-
-    async def prompt(self, name: str, arguments: dict[str, str]) -> str:
-        """Return the text of a prompt."""
-        return await self._ask(lambda session: session.prompt(name, arguments))
-
-    async def resource(self, uri: str) -> str:
-        """Return the text of a resource."""
-        return await self._ask(lambda session: session.resource(uri))
-
     async def aclose(self) -> None:
         """Close the connection. If the server is a program, it ends."""
         async with self._lock:
             await self._let_go()
 
-    async def _ask(self, ask: "Callable[[ConnectedServer], Awaitable[T]]") -> T:
+    async def ask(self, question: "Callable[[ConnectedServer], Awaitable[T]]") -> T:
+        """Return the server's answer. Ask again only if the first request certainly did not arrive."""
         for last in (False, True):
             session = await self.connect()
             try:
                 async with asyncio.timeout(self.server.timeout_s):
-                    return await ask(session)
+                    return await question(session)
             except TimeoutError:
                 raise ToolError(
                     f"The MCP server {self.name} did not answer within {self.server.timeout_s:g} s."

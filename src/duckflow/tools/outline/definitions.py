@@ -1,4 +1,4 @@
-"""Definitions in a text, found by its sections, or by a grammar in a separate process."""
+"""Definitions in a text, found by its headings or tables, or by a grammar in a separate process."""
 
 import json
 import pkgutil
@@ -10,19 +10,78 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from duckflow.domain.errors import ToolError
+from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.uncancelled import run_in_thread
-from duckflow.tools.outline.sections import LEVELS, Section, markdown_headings, toml_tables
 from duckflow.tools.searching.ripgrep import run_capped
 
-Finder = Callable[[list[str]], Iterator[Section]]
-"""Finds the sections in the lines of a text."""
+_FENCE = lazy_regex(r" {0,3}(`{3,}|~{3,})")
+_HEADING = lazy_regex(r" {0,3}(#{1,6})(?:[ \t]+|$)")
+_UNDERLINE = lazy_regex(r" {0,3}(=+|-+)[ \t]*")
+_NO_PARAGRAPH = lazy_regex(r"\s*$| {4}|\t| {0,3}(?:[>|]|[-*+][ \t]|\d+[.)][ \t])")
+_TABLE = lazy_regex(r"[ \t]*\[{1,2}[^\[\]=]+\]{1,2}[ \t]*(?:#.*)?")
+_KEY = lazy_regex(r"[ \t]*[\w.\"'-][^=#\[\]]*=")
+_STRING = lazy_regex(r'"(?:\\.|[^"\\])*"|\'[^\']*\'|#.*')
+_QUOTES = ('"""', "'''")
 
-_SECTIONS: dict[str, Finder] = {
-    ".md": markdown_headings,
-    ".markdown": markdown_headings,
-    ".mdx": markdown_headings,
-    ".toml": toml_tables,
-}
+LEVELS = 6
+"""Number of section levels."""
+
+
+class Section(NamedTuple):
+    """First line of a section: its number, from 1, its depth, and its text."""
+
+    line: int
+    depth: int
+    text: str
+
+
+def markdown_headings(lines: list[str]) -> Iterator[Section]:
+    """Yield all headings, in both forms, except those in code and in the front matter."""
+    fence, paragraph = "", False
+    top = _front_matter(lines)
+    for number, line in enumerate(lines[top:], top + 1):
+        mark = _FENCE.match(line)
+        if fence:
+            closed = mark and mark[1].startswith(fence) and not line.strip().strip(fence[0])
+            fence = "" if closed else fence
+        elif mark:
+            fence, paragraph = mark[1], False
+        elif heading := _HEADING.match(line):
+            yield Section(number, len(heading[1]) - 1, line.strip())
+            paragraph = False
+        elif paragraph and (under := _UNDERLINE.fullmatch(line)):
+            yield Section(number - 1, int(under[1][0] == "-"), lines[number - 2].strip())
+            paragraph = False
+        else:
+            paragraph = not _NO_PARAGRAPH.match(line)
+
+
+def _front_matter(lines: list[str]) -> int:
+    """Return the number of lines of the front matter, the block of settings at the top."""
+    if not lines or lines[0].rstrip() != "---":
+        return 0
+    return next((n for n, line in enumerate(lines[1:200], 2) if line.rstrip() in ("---", "...")), 0)
+
+
+def toml_tables(lines: list[str]) -> Iterator[Section]:
+    """Yield all tables, and the keys before the first one."""
+    quote, in_table, nested = "", False, 0
+    for number, line in enumerate(lines, 1):
+        if quote:
+            quote = "" if quote in line else quote
+            continue
+        if not nested and _TABLE.fullmatch(line):
+            in_table = True
+            yield Section(number, 0, line.strip())
+            continue
+        if not in_table and not nested and _KEY.match(line):
+            yield Section(number, 0, line.strip())
+        quote = next((mark for mark in _QUOTES if line.count(mark) % 2), "")
+        bare = _STRING.sub("", line)
+        nested = max(nested + bare.count("[") - bare.count("]"), 0)
+
+
+_MARKDOWN = (".md", ".markdown", ".mdx")
 _PROGRAM = Path(__file__).with_name("definition_finder.py")
 
 
@@ -51,8 +110,10 @@ async def find_definitions(path: str, text: str, most: int) -> FoundDefinitions:
     Raise ToolError if its type is unknown or its grammar gives up.
     """
     suffix = PurePosixPath(path).suffix.lower()
-    if sections := _SECTIONS.get(suffix):
-        return await run_in_thread(_by_sections, sections, text, most)
+    if suffix in _MARKDOWN:
+        return await run_in_thread(_by_sections, markdown_headings, text, most)
+    if suffix == ".toml":
+        return await run_in_thread(_by_sections, toml_tables, text, most)
     if language := languages().get(suffix):
         return await _by_grammar(path, text, language, most)
     raise ToolError(f"{path}: there is no outline of this type of file; use file_ops.read_file.")
@@ -69,7 +130,7 @@ async def _by_grammar(path: str, text: str, language: str, most: int) -> FoundDe
     return FoundDefinitions(**answer)
 
 
-def _by_sections(find: Finder, text: str, most: int) -> FoundDefinitions:
+def _by_sections(find: Callable[[list[str]], Iterator[Section]], text: str, most: int) -> FoundDefinitions:
     """Return each section with its last line: the one before the next section that is not inside it."""
     rows: list[Definition] = []
     lines = text.removesuffix("\n").split("\n")

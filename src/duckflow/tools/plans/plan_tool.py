@@ -25,10 +25,10 @@ from duckflow.tools.plans.plan_search import (
     drafted,
     find_plan,
     find_step,
+    plan_text,
     with_step,
     work_tool,
 )
-from duckflow.tools.plans.plan_text import plan_text
 
 APPROVE = "plan_tool.approve"
 

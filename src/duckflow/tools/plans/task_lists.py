@@ -25,10 +25,10 @@ from duckflow.tools.plans.plan_search import (
     check_not_under_way,
     drafted,
     find_step,
+    task_text,
     with_step,
     work_tool,
 )
-from duckflow.tools.plans.plan_text import task_text
 
 
 class TaskRuns(Protocol):

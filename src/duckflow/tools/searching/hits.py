@@ -16,8 +16,7 @@ from duckflow.domain.errors import ToolError
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.uncancelled import run_in_thread
 from duckflow.tools.searching import line_matcher
-from duckflow.tools.searching.globs import file_matcher
-from duckflow.tools.searching.listing import list_all, skip_arguments
+from duckflow.tools.searching.listing import file_matcher, list_all, skip_arguments
 from duckflow.tools.searching.ripgrep import BadPattern, run_capped, run_ripgrep
 
 FILE_CAP = 4_000_000

@@ -1,7 +1,10 @@
 """Lists of files without those that the project ignores, and the tool file_ops.list_files."""
 
 import os
+import re
 from collections import Counter
+from collections.abc import Callable
+from fnmatch import translate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,6 +12,7 @@ from pydantic import Field
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.atomic import is_temporary
 from duckflow.safety.files.listing import SKIPPED, names_skipped
@@ -16,8 +20,63 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.paths import printable
 from duckflow.safety.uncancelled import run_in_thread
 from duckflow.tools.catalogue import Tool, ToolResult
-from duckflow.tools.searching.globs import file_matcher
 from duckflow.tools.searching.ripgrep import run_ripgrep
+
+_ALTERNATIVES = 64
+_LONGEST = 300
+_NO_NAME = lazy_regex(r"(?!)")
+
+
+def file_matcher(pattern: str) -> Callable[[str], bool]:
+    """Return a matcher for relative paths. A pattern without a slash applies to the name alone."""
+    if len(pattern) > _LONGEST:
+        raise ToolError(f"The pattern is too long: {_LONGEST} characters at most.")
+    choices = [choice.removeprefix("./").strip("/").split("/") for choice in _alternatives(pattern)]
+    compiled = [[_part(part) for part in choice] for choice in choices]
+
+    def matches(path: str) -> bool:
+        names = path.split("/")
+        return any(_match(parts, names[-1:] if len(parts) == 1 else names) for parts in compiled)
+
+    return matches
+
+
+def _part(glob: str) -> re.Pattern[str] | None:
+    """Compile one part of a pattern. None stands for ** (any number of folders)."""
+    return None if glob == "**" else re.compile(translate(glob))
+
+
+def _match(parts: list[re.Pattern[str] | None], names: list[str]) -> bool:
+    """Match names. A ** takes as few folders as possible, and one more if the rest does not match."""
+    part = name = behind_last = taken = 0
+    while name < len(names):
+        pattern = parts[part] if part < len(parts) else _NO_NAME
+        if pattern is None:
+            part += 1
+            behind_last, taken = part, name
+        elif pattern.match(names[name]):
+            part, name = part + 1, name + 1
+        elif behind_last:
+            taken += 1
+            part, name = behind_last, taken
+        else:
+            return False
+    return not any(parts[part:])
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """Expand braces: return one pattern for each choice."""
+    found = re.search(r"\{([^{}]*)\}", pattern)
+    if found is None:
+        return [pattern]
+    before, after = pattern[: found.start()], pattern[found.end() :]
+    choices: list[str] = []
+    for choice in found[1].split(","):
+        choices.extend(_alternatives(before + choice + after))
+        if len(choices) > _ALTERNATIVES:
+            raise ToolError(f"The pattern has too many alternatives: {_ALTERNATIVES} at most.")
+    return choices
+
 
 DEEPEST = 24
 LINES_SHOWN = 400

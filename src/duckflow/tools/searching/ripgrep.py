@@ -6,11 +6,11 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError
+from duckflow.tools.programs import run_program
 
 TIME_LIMIT_S = 20.0
 _IGNORE_FILES = (".gitignore", ".ignore", ".rgignore")
@@ -96,62 +96,10 @@ def _is_odd(file: Path) -> bool:
 
 async def run_capped(command: list[str], *, cwd: Path | None = None, given: bytes = b"") -> RipgrepOutput:
     """Run one of Duckflow's programs without environment. Kill it past its limits and on cancelling."""
-    process = await _start(command, cwd)
     try:
-        async with asyncio.timeout(TIME_LIMIT_S), asyncio.TaskGroup() as group:
-            group.create_task(_give(process, given))
-            error = group.create_task(_take(process, process.stderr, 4000))
-            data, complete = await _take(process, process.stdout, OUTPUT_CAP)
-            await process.wait()
+        end = await run_program(command, given, seconds=TIME_LIMIT_S, most=OUTPUT_CAP, cwd=cwd)
     except TimeoutError as exc:
         raise ToolError(f"This took longer than {TIME_LIMIT_S:.0f} seconds; narrow it down.") from exc
-    finally:
-        if process.returncode is None:
-            _kill(process)
-        await process.communicate()  # reads its pipes to the end, so that they are closed
-    return RipgrepOutput(data, complete, error.result()[0].decode(errors="replace").strip())
-
-
-async def _start(command: list[str], cwd: Path | None) -> asyncio.subprocess.Process:
-    try:
-        return await asyncio.create_subprocess_exec(
-            *command,
-            cwd=cwd,
-            env={},
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
     except OSError as exc:
         raise ToolError(f"{Path(command[0]).name} could not be started: {exc.strerror}.") from exc
-
-
-async def _give(process: asyncio.subprocess.Process, given: bytes) -> None:
-    assert process.stdin
-    try:
-        process.stdin.write(given)
-        await process.stdin.drain()
-    except (BrokenPipeError, ConnectionResetError):
-        pass  # it has read enough
-    finally:
-        process.stdin.close()
-
-
-async def _take(
-    process: asyncio.subprocess.Process, stream: asyncio.StreamReader | None, cap: int
-) -> tuple[bytes, bool]:
-    """Read to the end in any case, because asyncio waits for a process until its pipes are empty."""
-    assert stream
-    taken = bytearray()
-    while block := await stream.read(65_536):
-        if len(taken) <= cap:
-            taken += block
-            if len(taken) > cap:
-                _kill(process)
-    return bytes(taken[:cap]), len(taken) <= cap
-
-
-def _kill(process: asyncio.subprocess.Process) -> None:
-    with suppress(ProcessLookupError):  # it has already ended
-        process.kill()
+    return RipgrepOutput(end.output, end.complete, end.errors[:4000].decode(errors="replace").strip())

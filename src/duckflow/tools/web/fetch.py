@@ -161,7 +161,7 @@ async def _resolve(address: Address, *, private: bool) -> str:
 def is_public(number: str) -> bool:
     """Return whether an IP address is public."""
     place = ipaddress.ip_address(number.partition("%")[0])
-    mapped = getattr(place, "ipv4_mapped", None) or getattr(place, "sixtofour", None)
+    mapped = (place.ipv4_mapped or place.sixtofour) if isinstance(place, ipaddress.IPv6Address) else None
     return place.is_global and not place.is_multicast and (mapped is None or mapped.is_global)
 
 
