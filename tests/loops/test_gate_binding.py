@@ -5,6 +5,8 @@ from pathlib import Path
 from duckflow.domain.events import ActionFinished, ActionStarted, ApprovalRequested, StoredEvent
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.safety.policy.command_risk import MOST_NAMED, named_files
+from duckflow.tools.editing.edits import apply_edits
+from duckflow.tools.files import changing
 from fakes.engine import action, decision, engine
 from fakes.rows import every_row
 
@@ -99,6 +101,23 @@ async def test_G5_edits_that_would_still_fit_are_shown_again_and_not_made(folder
         assert target.read_text() == "old\n" + OTHERS
         assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
     assert target.read_text() == "new\n" + OTHERS
+
+
+async def test_an_edit_is_computed_once_and_written_as_it_was_shown(folder: Path, monkeypatch):
+    (folder / "a.txt").write_text("old\n")
+    computed: list[object] = []
+    monkeypatch.setattr(changing, "apply_edits", lambda *given: computed.append(given) or apply_edits(*given))
+    for mode in ("ask", "auto"):
+        async with engine(folder, decision("", CHANGES["edit"]), decision("Done."), mode=mode) as duck:
+            outcome = await duck.app.chat.say("go")
+            if mode == "ask":
+                assert await duck.app.chat.proposal() == "new\n"
+                outcome = await duck.app.chat.answer(AnswerApproval(yes=True))
+            assert outcome == "done"
+        assert (folder / "a.txt").read_text() == "new\n"
+        assert len(computed) == 1
+        computed.clear()
+        (folder / "a.txt").write_text("old\n")
 
 
 async def test_G5_a_file_that_appeared_meanwhile_is_not_overwritten(folder: Path):

@@ -12,8 +12,7 @@ from duckflow.tools.editing.matching import (
     Span,
     collapse,
     content_lines,
-    find_apart,
-    find_exact,
+    find_all,
     find_fragment,
     find_lines,
     line_of,
@@ -131,7 +130,7 @@ def _changes(text: str, edit: Edit) -> list[_Change]:
             "find is empty. To add text, find the line next to it and repeat that line in replace; "
             "to fill an empty or new file, use write_file."
         )
-    if exact := find_apart(text, edit.find) if edit.all else find_exact(text, edit.find):
+    if exact := find_all(text, edit.find, apart=edit.all):
         if all(_made(text, span, edit) for span in exact):
             return [_already(exact[0], text)]
         return [_Change(span, edit.replace) for span in _wanted(text, exact, edit)]
@@ -173,7 +172,7 @@ def _neighbours(lines: list[str], number: int) -> str:
 
 def _made(text: str, span: Span, edit: Edit) -> bool:
     """Return whether the match is already part of the replacement (an edit that adds text, made twice)."""
-    for start, end in find_exact(edit.replace, edit.find):
+    for start, end in find_all(edit.replace, edit.find):
         added = edit.replace[:start] + edit.replace[end:]
         place = span.start - start
         if not added or place < 0 or not text.startswith(edit.replace, place):
@@ -188,7 +187,7 @@ def _find_result(text: str, replace: str) -> list[Span]:
     letters = len(squeeze(replace))
     if letters >= _TELLING_LINE and (spans := find_lines(text, replace, collapse)):
         return spans
-    return find_exact(text, replace) if letters >= _TELLING_FRAGMENT else []
+    return find_all(text, replace) if letters >= _TELLING_FRAGMENT else []
 
 
 def _already(span: Span, text: str) -> _Change:

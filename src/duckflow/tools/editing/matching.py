@@ -14,23 +14,16 @@ class Span(NamedTuple):
     end: int
 
 
-def find_exact(text: str, wanted: str) -> list[Span]:
-    """Return all matches, including overlapping ones, because these make an edit ambiguous, too."""
+def find_all(text: str, wanted: str, *, apart: bool = False) -> list[Span]:
+    """Return the matches in order: without overlaps if `apart`, else with them, up to a limit.
+
+    Overlapping matches make an edit ambiguous, too.
+    """
     spans: list[Span] = []
     start = text.find(wanted)
-    while start >= 0 and len(spans) < _ENOUGH:
+    while start >= 0 and (apart or len(spans) < _ENOUGH):
         spans.append(Span(start, start + len(wanted)))
-        start = text.find(wanted, start + 1)
-    return spans
-
-
-def find_apart(text: str, wanted: str) -> list[Span]:
-    """Return the matches in order, without overlaps."""
-    spans: list[Span] = []
-    start = text.find(wanted)
-    while start >= 0:
-        spans.append(Span(start, start + len(wanted)))
-        start = text.find(wanted, start + len(wanted))
+        start = text.find(wanted, start + (len(wanted) if apart else 1))
     return spans
 
 
@@ -77,7 +70,7 @@ def find_fragment(text: str, wanted: str) -> list[Span]:
         return []
     places = [place for place, letter in enumerate(text) if not letter.isspace()]
     squeezed = "".join(text[place] for place in places)
-    found = find_exact(squeezed, searched)
+    found = find_all(squeezed, searched)
     spans = [Span(places[start], places[end - 1] + 1) for start, end in found]
     return [span for span in spans if _whole_words(text, span)]
 
