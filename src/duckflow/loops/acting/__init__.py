@@ -1,1 +1,1 @@
-"""From an Action to its effect: dispatcher, gate, action log, evidence."""
+"""Actions: the dispatcher, the gate, the runner and the log of actions."""

@@ -55,7 +55,7 @@ BLOCKS = 2
 _REASON = 2_000
 _CONTEXT = 10_000
 _SPEAKS = ("UserPromptSubmit", "SessionStart")
-"""Events whose hooks speak to the model: their output goes into the prompt."""
+"""Events whose hooks print text for the model, which goes into the prompt."""
 
 
 class HookVerdict(NamedTuple):
@@ -81,7 +81,7 @@ def read_verdict(hook: Hook, ended: HookEnd) -> HookVerdict:
 
 
 def _failed(hook: Hook, ended: HookEnd) -> HookVerdict:
-    """Return the verdict of a hook that failed. Before an action, one that did not end means asking."""
+    """Return the verdict of a hook that failed. If it did not end before an action, the user is asked."""
     code = "" if ended.exit_code is None else f"exit code {ended.exit_code}"
     reason = cut(": ".join(part for part in (code, ended.errors) if part), _REASON)
     if hook.blocks_on_failure:

@@ -1,1 +1,1 @@
-"""Taking changes back, and what a crash left behind."""
+"""Undo, rewind, snapshots before commands, and recovery after a crash."""
