@@ -1,7 +1,7 @@
-"""Commands from clients to a session, as data. The process that has the session open carries them out.
+"""Commands from clients to a session, as data; the process that has the session open carries them out.
 
-An answer names its question by a hash of what was shown, so that it can't apply to a question that its user
-has not seen. Of two answers, the first counts.
+An answer names its question by a hash, so that it can't apply to a question that its user has not seen.
+Of two answers, the first counts.
 """
 
 import hashlib

@@ -46,7 +46,7 @@ _NO = lazy_regex(
 
 
 _EDIT_NAMES = {"old_string": "find", "new_string": "replace", "replace_all": "all"}
-"""Names that most models know for the parts of an edit, and ours."""
+"""Names of an edit's fields as other programs write them, and ours."""
 
 
 class Action(Frozen):
@@ -66,7 +66,6 @@ class Action(Frozen):
     @field_validator("args")
     @classmethod
     def _with_own_names(cls, args: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        """Rename the fields of edits written in other programs' terms, whether inline or in a list."""
         if "old_string" in args and "edits" not in args:
             rest = {name: value for name, value in args.items() if name not in _EDIT_NAMES}
             return {**rest, "edits": [_as_edit(args)]}
@@ -77,7 +76,6 @@ class Action(Frozen):
 
 
 def _as_edit(given: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the fields of one edit under our names."""
     return {
         _EDIT_NAMES.get(name, name): value
         for name, value in given.items()
@@ -116,7 +114,6 @@ class Decision(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _next_step_by_actions(cls, data: object) -> object:
-        """Without a known next step, continue if there are actions, otherwise finish."""
         if not isinstance(data, dict):
             return data
         fields = cast("dict[str, Any]", data)
@@ -148,7 +145,6 @@ class Decision(Frozen):
     @field_validator("state_delta", "reply", "actions", mode="before")
     @classmethod
     def _left_out(cls, value: object, info: ValidationInfo) -> object:
-        """Treat null as not given, and an empty text as no `state_delta`."""
         nothing = value is None or (value == "" and info.field_name == "state_delta")
         return cls.model_fields[str(info.field_name)].default if nothing else value
 

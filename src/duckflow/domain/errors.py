@@ -68,11 +68,7 @@ class ToolsUnsupported(ProviderError):
 
 
 class PromptTooLong(ProviderError):
-    """The prompt does not fit the model's window.
-
-    `window` is the size of the window and `asked` the size of the prompt, in tokens, if the provider named
-    them.
-    """
+    """The prompt exceeds the model's window; `asked` and `window` are their sizes in tokens, if known."""
 
     def __init__(
         self, key: str, *, window: int | None = None, asked: int | None = None, **values: object

@@ -11,8 +11,7 @@ Changed_co = TypeVar("Changed_co", covariant=True)
 class Frozen(BaseModel):
     """An immutable value. Use `replace` to get a changed copy.
 
-    The validator is built on first use. `model_construct()`, which gives a value of only defaults, does not
-    need it, so write field defaults that way: otherwise starting builds validators that are never used.
+    Write field defaults with `model_construct()`: it needs no validator, and building those slows the start.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)

@@ -53,8 +53,8 @@ class Thought(Frozen):
 class ChatMessage(Frozen):
     """One message of a prompt. `stable` marks the end of the part that the next prompt repeats.
 
-    An assistant message may hold calls. Their results are user messages whose `result_of` is the id of a
-    call; they follow the calls directly, one per call, in the same order.
+    The results of an assistant's calls follow directly as user messages, one per call, in the same order;
+    `result_of` is the id of the call.
     """
 
     role: Role
@@ -114,7 +114,7 @@ class ModelTraits(Frozen):
     window: int = 32_768
     window_from: WindowSource = "name"
     token_scale: float = 1.0
-    """The provider's tokens per token that we estimate, once an error has revealed the ratio."""
+    """The provider's tokens for each token of our estimate, learned from an error."""
     small: bool = False
     native_tools: bool = False
     sees: bool = False
@@ -122,8 +122,7 @@ class ModelTraits(Frozen):
 
 
 class Usage(Frozen):
-    """Tokens of one call. Of the input, `cached_tokens` were read from a cache and `cache_written_tokens`
-    written to it. `thinking_tokens` are part of the output."""
+    """Tokens of one call. The input includes both cache counts, the output includes thinking."""
 
     input_tokens: int = 0
     cached_tokens: int = 0

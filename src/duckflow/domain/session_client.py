@@ -75,7 +75,7 @@ SessionUpdate = StoredEvent | LiveUpdate | StatusChanged
 
 
 class SessionClient(Protocol):
-    """A session, in this process or in another one. The defaults are those of a session that is elsewhere."""
+    """A session in this process or another one. The defaults suit a session in another process."""
 
     @property
     def state(self) -> AgentState:

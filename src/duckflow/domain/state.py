@@ -83,11 +83,9 @@ class Request(Frozen):
     removed: tuple[str, ...] = ()
     """Paths of `changed` that no longer exist."""
     ran: bool = False
-    """True if a command was run for it."""
     commands: tuple[CommandRun, ...] = ()
     """Last commands that ran, oldest first."""
     limit: LoopLimit | None = None
-    """Loop limit and its reasons."""
     extended_from: int | None = None
     """Previous limit if it was extended."""
     history: tuple[LoopTrace, ...] = ()
@@ -102,7 +100,6 @@ class Request(Frozen):
     """Number of full budgets granted: one more with each answer of the user."""
     tokens: int = 0
     cost_usd: float | None = None
-    """Cost of its model calls."""
     asked: tuple[ConsultationKind, ...] = ()
     """Kinds of consultation the user was asked for."""
     objective: TaskObjective = Field(default_factory=lambda given: TaskObjective(request=given["text"]))

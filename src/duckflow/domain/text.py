@@ -17,7 +17,6 @@ _KEY_BEGINS, _KEY_ENDS = "-----BEGIN", "-----END"
 
 
 def _extends(character: str) -> bool:
-    """Return whether a character combines with the one before it."""
     code = ord(character)
     return (
         unicodedata.combining(character) != 0

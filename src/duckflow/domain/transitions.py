@@ -54,7 +54,6 @@ class Transitions(Frozen):
     @field_validator("permitted", "on_error", mode="after")
     @classmethod
     def _keep_other_rows(cls, value: TransitionTable, info: ValidationInfo) -> TransitionTable:
-        """Keep the defaults of rows that are not named (D2)."""
         return {**(PERMITTED if info.field_name == "permitted" else ON_ERROR), **value}
 
     def permit(self, start: Step, end: Step, *, on_error: bool = False) -> bool:

@@ -4,7 +4,7 @@ TOOL_CACHES = frozenset({"__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_c
 """Folders that a tool recreates on its next run, so that deleting or keeping them needs no question."""
 
 ENVIRONMENTS = frozenset({"node_modules", ".venv", ".tox", ".nox"})
-"""Folders with other people's code."""
+"""Folders with third-party code."""
 
 CACHES = (
     TOOL_CACHES

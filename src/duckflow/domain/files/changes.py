@@ -22,8 +22,7 @@ LINK = "link:"
 class FileChange(Frozen):
     """A path before and after a change, with its permission bits; None if it does not exist.
 
-    A file is identified by the SHA-256 of its content, a link by `link:` and the SHA-256 of its target, a
-    folder by `folder`.
+    Identities are the SHA-256 of a file's content, `link:` with the SHA-256 of a link's target, or `folder`.
     """
 
     path: str
@@ -52,7 +51,6 @@ class ChangeSet(Frozen):
     operation: str
     changes: tuple[FileChange, ...] = ()
     command: str = ""
-    """The command line, if one was run."""
     exact: bool = False
     """True if `changes` is everything that the command did."""
     takes_back: tuple[str, ...] = ()
@@ -101,10 +99,7 @@ def net_changes(changes: Iterable[FileChange]) -> tuple[FileChange, ...]:
 
 
 def changed_files(sets: Iterable[ChangeSet], request_id: str) -> tuple[str, ...]:
-    """Return the changed files: edits of this request first, then its commands, then earlier requests.
-
-    Within each group the newest comes first. Caches, ignored files and git's own files are excluded.
-    """
+    """Return the changed files: edits of this request, then its commands, then earlier requests."""
     ranked: list[tuple[int, ChangeSet]] = []
     for one in sets:
         if not one.undone and not one.by_undo:

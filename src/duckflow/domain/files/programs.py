@@ -1,7 +1,6 @@
 """Programs that Duckflow itself starts: editor, ripgrep, language tools (SAFETY 18).
 
-They are searched for outside the workspace only (a project's virtual environment may be active and so on the
-path), and see only the environment variables that programs need.
+They are searched for outside the workspace only: its virtual environment may be active and so on the path.
 """
 
 import os
@@ -41,7 +40,6 @@ def program_environment(root: Path, env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_outside(path: str, root: Path) -> bool:
-    """Check the path both as written and with links resolved."""
     real_root = os.path.realpath(root)
     written = os.path.normpath(path)
     return not any(

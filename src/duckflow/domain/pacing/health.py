@@ -1,6 +1,6 @@
-"""The duck's check-up: observations about mood, focus and stamina, and the doctor's remark (H6).
+"""The duck's check-up as catalogue keys: findings on mood, focus and stamina, and the doctor's remark (H6).
 
-Findings are catalogue keys. They describe observations without numbers; the status bar shows the numbers.
+Findings have no numbers, because the status bar shows them.
 """
 
 from duckflow.domain.lines import TextLine, line

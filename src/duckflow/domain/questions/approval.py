@@ -29,8 +29,7 @@ another process changed meanwhile, a hook, or a change since an earlier approval
 
 
 class ApprovalScope(Frozen):
-    """Actions that "always" covers: edits of files in one folder, commands that begin with the same words,
-    one tool of an MCP server, or pages of one site."""
+    """Actions that "always" covers: edits in a folder, commands that begin alike, an MCP tool, or a site."""
 
     what: Literal["edits", "command", "tool", "site"]
     scope: str

@@ -105,11 +105,10 @@ EFFECTS: dict[Choice, ChoiceEffect] = {
     "cut_rules": ChoiceEffect(rules="cut"),
     "leave_rules_out": ChoiceEffect(rules="none"),
 }
-"""Effects of every choice; the tests check what differs after each."""
 
 
 def effect_of(choice: str) -> ChoiceEffect:
-    """Return the effects of a choice; words alone add to the request."""
+    """Return the effects of a choice; an answer in words alone adds to the request."""
     known: dict[str, ChoiceEffect] = {**EFFECTS}
     return known.get(choice, ChoiceEffect(restarts=True))
 

@@ -1,7 +1,6 @@
 """Fits a model's output to the requested shape: repairs what has one clear meaning, reports the rest (A6).
 
-Pydantic finds the faults, so this works for every answer and for the arguments of every tool: each fault with
-one clear reading is repaired in place, and the whole is validated again.
+Pydantic finds the faults. Each one with a clear reading is repaired in place, then all is validated again.
 """
 
 import copy
@@ -103,15 +102,12 @@ def as_text(value: object) -> str:
 
 
 class _Mending:
-    """Repairs values that do not fit, by kind of fault."""
-
     def __init__(self, shape: type[BaseModel], line_arguments: Collection[str] | None) -> None:
         self._shape = shape
         self._answer = line_arguments is None
         self._line_arguments = line_arguments or ()
 
     def mend(self, data: dict[str, Any], fault: "ErrorDetails") -> bool:
-        """Repair one fault in place if the value has one clear meaning."""
         loc, value = fault["loc"], fault["input"]
         holder, key = _place(data, loc)
         if holder is None or fault["type"] == "missing" or holder[key] is not value:
@@ -187,7 +183,6 @@ def _has(holder: object, key: int | str) -> bool:
 
 
 def _lines(value: object) -> str | None:
-    """Join a list of lines into one text."""
     if not isinstance(value, list):
         return None
     lines = cast("list[object]", value)
@@ -199,7 +194,6 @@ def _lines(value: object) -> str | None:
 
 
 def _listed(value: object) -> object:
-    """Turn a single item, or a list as JSON text, into a list."""
     if isinstance(value, str):
         read = _json(value)
         if isinstance(read, list):

@@ -91,7 +91,7 @@ def finish_action(state: AgentState, event: ActionFinished) -> AgentState:
 
 
 def _changes_work(state: AgentState, event: ActionFinished) -> bool:
-    """Tell whether files differ now. Removing again what the request itself made is no change."""
+    """Return whether files differ now; removing a file that the request itself made is no change."""
     return any(path not in event.removed or not _made_by_request(state, path) for path in event.changed)
 
 
@@ -113,7 +113,6 @@ def _left_behind(command: str, event: ActionFinished) -> tuple[str, ...]:
 
 
 def _subject(running: ActionStarted | None, event: ActionFinished) -> str:
-    """Return a digest that recognizes a later look at the same thing; "" for other operations."""
     if running is None or running.effect not in ("read", "fetch", "execute") or event.outcome == "refused":
         return ""
     asked = f"{event.operation} {json.dumps(running.action.args, sort_keys=True)}"
@@ -121,7 +120,6 @@ def _subject(running: ActionStarted | None, event: ActionFinished) -> str:
 
 
 def _support(event: ActionFinished, running: ActionStarted | None, command: str) -> Support:
-    """Return what a result can prove: nothing if the action, or the command it ran, did not succeed."""
     if event.outcome != "ok" or (command and event.exit_code != 0):
         return "nothing"
     acts = running is not None and running.effect not in (None, "read", "fetch")
@@ -129,7 +127,6 @@ def _support(event: ActionFinished, running: ActionStarted | None, command: str)
 
 
 def _progress(request: Request, event: ActionFinished) -> Request:
-    """Return the request with the files an action changed and its failures updated."""
     if event.outcome == "refused":
         return request  # a result to work with: nothing failed, and no failure was resolved
     known = tuple(path for path in request.changed if path not in event.changed)
@@ -147,7 +144,6 @@ def _progress(request: Request, event: ActionFinished) -> Request:
 
 
 def _after(state: AgentState, event: ActionFinished) -> AgentState:
-    """Update status, queue and next step after an action has ended."""
     if event.task_id is not None:
         return replace(state, task_running=None)
     if event.outcome == "ok":

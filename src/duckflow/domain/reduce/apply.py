@@ -246,11 +246,7 @@ def _decision(state: AgentState, event: events.DecisionMade) -> AgentState:
 
 
 def _decided(earlier: tuple[str, ...], decision: Decision) -> tuple[str, ...]:
-    """Return the decisions with the new one added, without duplicates.
-
-    If there are too many, every other one of the older half is dropped, so that the course of the whole
-    session remains visible.
-    """
+    """If there are too many, drop every other one of the older half, so that the whole course stays."""
     why = one_line(decision.rationale or decision.reply, DECIDED_LINE)
     if not why:
         return earlier

@@ -45,17 +45,14 @@ def answer_approval(state: AgentState, event: ApprovalAnswered) -> AgentState:
 
 
 def _works_again(request: Request | None) -> Request | None:
-    """Mark the request as running again, so that a crash right after the answer counts as mid-work."""
+    """Mark the request as running, so that a crash right after the answer counts as mid-work."""
     if request is None or request.outcome != "awaiting_approval":
         return request
     return replace(request, outcome=None)
 
 
 def count_unseen(state: AgentState, event: ActionFinished) -> tuple[str, ...]:
-    """Return the files changed since the user last looked, including those of this action.
-
-    Effects of a command on its copy do not count: the user judged them as a whole.
-    """
+    """Return the files changed since the user last looked; effects approved as a whole do not count."""
     if state.list_granted or event.outcome != "ok" or event.exact:
         return state.unseen
     return tuple(dict.fromkeys((*state.unseen, *event.changed)))[-MOST_UNSEEN:]

@@ -81,7 +81,7 @@ def end_command(state: AgentState, event: CommandEnded) -> AgentState:
 
 
 def _marked(sets: tuple[ChangeSet, ...], event: Undone) -> tuple[ChangeSet, ...]:
-    """Mark the undone actions. A redo marks the undo itself, and what it had undone counts again."""
+    """A redo marks the undo as undone, and the actions that it had undone count again."""
     gone = set(event.takes_back)
     back = {one for undo in sets if event.redo and undo.action_id in gone for one in undo.takes_back}
     marks = {**dict.fromkeys(gone, True), **dict.fromkeys(back, False)}
@@ -89,7 +89,6 @@ def _marked(sets: tuple[ChangeSet, ...], event: Undone) -> tuple[ChangeSet, ...]
 
 
 def _without(request: Request | None, event: Undone) -> Request | None:
-    """Remove undone files from the request's changes; a redo adds them again."""
     if request is None:
         return None
     paths = tuple(dict.fromkeys(change.path for change in event.changes))

@@ -39,7 +39,6 @@ def check_items(items: Items, decision: Decision) -> Items:
 
 
 def _conflicts(items: Items, decision: Decision) -> Iterable[str]:
-    """Yield conflicts: those the model reports, and plan steps that a constraint forbids."""
     if is_no(decision.constraint_check):
         yield f"How can the plan keep the constraints? {decision.constraint_check}"
     for step in items.plan_brief:
@@ -49,13 +48,11 @@ def _conflicts(items: Items, decision: Decision) -> Iterable[str]:
 
 
 def _forbids(constraint: str, step: str) -> bool:
-    """Return whether the constraint contains this step word for word, and more."""
     wanted, said = letters_of(step), letters_of(constraint)
     return len(wanted) > 3 and wanted in said and wanted != said
 
 
 def _answered(question: str, log: Iterable[str]) -> bool:
-    """Return whether the decision log already contains this question with its answer."""
     asked = letters_of(question)
     return any(asked and asked in letters_of(entry) for entry in log)
 

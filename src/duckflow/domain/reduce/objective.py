@@ -84,7 +84,7 @@ def find_requirements(state: AgentState, event: RequirementsFound) -> AgentState
 
 
 def take_verdict(state: AgentState, event: Evaluated) -> AgentState:
-    """Record an evaluation; what the program checked for it gets evidence ids too."""
+    """Record an evaluation. Its checks take the next evidence ids."""
     request = state.request
     if request is not None:
         ended = end_attempt(request.objective, event.evaluation, event.results)
@@ -102,10 +102,7 @@ def plan_attempt(state: AgentState, event: AttemptPlanned) -> AgentState:
 
 
 def note_action(request: Request, event: ActionFinished, command: str, *, changed: bool) -> Request:
-    """Record the result of an action for the objective, and the command it ran.
-
-    `changed`: whether files differ now from before the action.
-    """
+    """Record an action's result and its command; `changed` says that files differ now from before it."""
     if command and event.outcome != "refused":
         ran = CommandRun(
             command=command,
@@ -151,7 +148,6 @@ def answer_consultation(state: AgentState, event: ConsultationAnswered) -> Agent
 
 
 def _redirected(objective: TaskObjective, effect: ChoiceEffect, said: str) -> TaskObjective:
-    """Return the objective after an answer: given up, extended or reordered."""
     if effect.forbids or effect.clears:
         objective = give_up_attempt(objective, forbidden=effect.forbids)
     renewed = renew(objective, said if effect.restarts else "")
@@ -161,6 +157,5 @@ def _redirected(objective: TaskObjective, effect: ChoiceEffect, said: str) -> Ta
 
 
 def _without_approach(state: AgentState) -> AgentState:
-    """Discard the approach to the work; goal, constraints and evidence stay."""
     items = replace(state.items, plan_brief=(), open_questions=(), last_delta="")
     return replace(state, items=items, active_plan_id=None, pattern="base_main", queue=())

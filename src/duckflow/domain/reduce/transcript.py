@@ -40,10 +40,9 @@ def outdate(state: AgentState, *paths: str) -> tuple[AgentState, tuple[str, ...]
 def supersede(
     state: AgentState, subject: str, path: str | None, digest: str | None
 ) -> tuple[AgentState, tuple[str, ...]]:
-    """Mark looks that a new look replaces as stale, and return the ids of those at its file.
+    """Mark results that a new one replaces as stale; return their ids if the new one shows a file.
 
-    Those are looks at the same thing, or at another version of the file. Other parts of the same version stay
-    current.
+    It replaces results of the same call, and those from another version of its file.
     """
 
     def replaced(entry: TranscriptEntry) -> bool:
@@ -71,7 +70,7 @@ def _mark(state: AgentState, old: Set[str]) -> tuple[AgentState, tuple[str, ...]
 def _shown_files(
     before: Mapping[str, tuple[str, ...]], entries: Iterable[TranscriptEntry]
 ) -> Mapping[str, tuple[str, ...]]:
-    """Return the evidence that shows each file. Kept separately, so that no loop scans the transcript."""
+    """Keep the files shown apart from the transcript, so that no loop has to scan it."""
     shown = before
     for entry in entries:
         if entry.path and entry.digest and not entry.stale and entry.evidence_id:
@@ -80,10 +79,7 @@ def _shown_files(
 
 
 def _newest(transcript: tuple[TranscriptEntry, ...], limit: int) -> tuple[tuple[TranscriptEntry, ...], int]:
-    """Return the newest entries within `limit`, without stale ones, and at least the last one.
-
-    A call and its results stay together: a stale result leaves a note in its place.
-    """
+    """Return the newest entries within `limit`, at least one. A stale result becomes a note."""
     current = tuple(_without_old(transcript[:-1])) + transcript[-1:]
     current = current[-TRANSCRIPT_ENTRIES // 2 :]
     size, start = 0, len(current)

@@ -27,7 +27,6 @@ class CheckResult(Frozen):
     detail: str = ""
     """Description of the failure, or the reason why the check was not run."""
     path: str = ""
-    """File the check is about."""
     binding: bool = False
     """True if the request can't be done while the check fails."""
     before: bool = False

@@ -92,7 +92,6 @@ class EvaluationCase(Frozen):
     information: bool = False
     """True if nothing was changed or run, so that the reply itself is judged."""
     changed: bool = True
-    """True if any file was changed."""
     wants_change: bool = False
     """True if the model classified the request as work on files, so that doing nothing can't be enough."""
     looked_up: bool = True
@@ -100,7 +99,6 @@ class EvaluationCase(Frozen):
     verification: Verification = "none"
     """Combined result of the commands and checks that the request must pass."""
     checks: tuple[CheckResult, ...] = ()
-    """Checks that were run to verify the work."""
     failing: tuple[str, ...] = ()
     """Targets on which an action failed and none has succeeded since."""
     unwanted: tuple[str, ...] = ()
@@ -175,7 +173,6 @@ class TaskObjective(Frozen):
     """Number of times files were changed."""
     learned_constraints: tuple[str, ...] = ()
     evaluation: SatisfactionEvaluation | None = None
-    """The last verdict."""
     checks: tuple[CheckResult, ...] = ()
     """Checks run for the last verdict."""
 

@@ -55,4 +55,3 @@ class RequestStats(Frozen):
 
 
 TARGETS = RequestStats(by="target", done_at_once=0.95, attempts=1.6, rating=8.5)
-"""Target values."""

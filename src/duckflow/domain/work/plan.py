@@ -125,7 +125,6 @@ def _named(step: PlanStep) -> str:
 
 
 def _combined(parts: set[WorkStatus]) -> WorkStatus:
-    """Return the status of a whole from those of its parts."""
     if "failed" in parts:
         return "failed"
     if parts == {"completed"}:
