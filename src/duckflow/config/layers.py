@@ -71,7 +71,6 @@ def flatten(tables: Mapping[str, object], prefix: str = "") -> Iterator[tuple[st
 
 
 def _refuse_unknown(layer: SettingsLayer) -> None:
-    """Raise an error for an unknown key that names the nearest known one (M5)."""
     for key, value in layer.values.items():
         if key in leaves():
             continue

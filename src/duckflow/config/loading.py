@@ -70,7 +70,7 @@ def load(
     flags: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> LoadedSettings:
-    """Load the settings for a folder. `flags` are by dotted key; None means not given.
+    """Load the settings for a folder; `flags` are by dotted key, and None means not given.
 
     `digest` identifies the project's files as they were trusted; changed files are ignored.
     """
@@ -123,7 +123,6 @@ def _from_text(kind: Kind, path: Path, text: str | None) -> SettingsLayer:
 
 
 def _from_environment(environ: Mapping[str, str]) -> SettingsLayer:
-    """Return the layer from environment variables. An empty variable counts as not set."""
     values: dict[str, object] = {}
     origins: dict[str, str] = {}
     for variable, key in _settings_in(environ):

@@ -31,19 +31,17 @@ def checkouts_dir() -> Path:
 
 
 def _created(variable: str, kind: str, below: str = "") -> Path:
-    """Create and return the folder that a variable names, otherwise our folder in the usual place."""
     given = _given(variable)
     return _create(given) if given else _create(_usual(kind) / below, ours=True)
 
 
 def _usual(kind: str) -> Path:
-    """Return the system's usual folder for files of this kind."""
     return _found(kind, os.environ.get("HOME"), os.environ.get(f"XDG_{kind.upper()}_HOME"))
 
 
 @cache
 def _found(kind: str, _home: str | None, _wish: str | None) -> Path:
-    """Look the folder up, cached while HOME and the XDG variable stay the same: loops ask for it often."""
+    """Cache the folder while HOME and the XDG variable stay the same: loops ask for it often."""
     import platformdirs  # noqa: PLC0415 - costs more than all the rest here
 
     return getattr(platformdirs, f"user_{kind}_path")("duckflow", appauthor=False)
