@@ -1,7 +1,7 @@
 """One terminal window on a session: it sends what is typed, shows what happens, and asks open questions.
 
-The first window runs in the process that has the session open. A second window (M7) is a guest on a session
-of another process: it sends every line at once, and sees its own messages when their events arrive.
+The first window has the session open in its process. A second window (M7) is a guest: it sends every line to
+that process at once, and sees its own messages when their events arrive.
 """
 
 import asyncio
@@ -103,7 +103,6 @@ class Conversation(Listener):
             self._writer.line(text("attach.left", session=self._client.state.session_id), "yellow")
 
     def _show(self, update: SessionUpdate) -> None:
-        """Show an update, and wake the conversation if there may be a question to ask."""
         own = None if self._guest else self._own
         match update:
             case StoredEvent(event=UserMessage(text=said)) if own and read_prompt(own):
@@ -126,20 +125,18 @@ class Conversation(Listener):
         self._called.set()
 
     async def _tick(self) -> None:
-        """Keep the spinner and the countdown moving."""
         while True:
             await asyncio.sleep(_TICK_S)
             if self._busy:
                 self._keyboard.refresh()
 
     async def _until(self, met: Callable[[], bool]) -> None:
-        """Wait until a condition holds; it is checked after each update."""
         while not met():
             self._seen.clear()
             await self._seen.wait()
 
     async def _rest(self) -> None:
-        """Wait until the work has ended and is shown. A guest's commands wait in the other process."""
+        """Wait until the work has ended and is shown; a guest's commands wait in the other process."""
         await self._until(lambda: self._guest or not (self._busy or self._client.busy))
 
     async def _talk(self) -> None:
@@ -172,7 +169,6 @@ class Conversation(Listener):
             called.cancel()
 
     async def _take(self, line: str) -> None:
-        """Carry out a line: a command, a shell command or a message."""
         await self._rest()
         self._own = line
         try:
@@ -199,7 +195,6 @@ class Conversation(Listener):
             await carry_out(self._context, command)
 
     async def _settle_questions(self) -> None:
-        """Ask the open question, and the next one, until none is open or the user leaves one open."""
         while True:
             await self._rest()
             self._own = None

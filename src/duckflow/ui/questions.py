@@ -1,8 +1,7 @@
 """Questions in the conversation: approvals with everything a yes would cover, and consultations.
 
-Only a yes counts as a yes: no answer, the end of input and keys typed earlier are a no, and anything
-unclear is asked again. Long questions are shown page by page, and a yes counts only after
-the last page. Slash commands work, and the question stays open.
+Only a yes counts as a yes: no answer, the end of input and keys typed earlier are a no, and an unclear answer
+is asked again. A yes to a long question counts only after its last page.
 """
 
 import unicodedata
@@ -41,10 +40,7 @@ class Questions:
         self._editor = editor
 
     async def approve(self, approval: Approval, proposed: str | None = None) -> AnswerApproval | None:
-        """Return the user's answer; None for no answer, which is a no.
-
-        `proposed` is the complete text to be written or run, if the user may change it.
-        """
+        """Return the user's answer; None counts as a no. `proposed` is the text that the user may change."""
         view = approval_view(approval)
         unseen = self._rows(brief_lines(view))
         if approval.difference.strip():
@@ -89,7 +85,6 @@ class Questions:
             self._writer.line(text("consultation.unclear", count=len(consultation.choices)), "yellow")
 
     async def _ask(self, question: str) -> str | None:
-        """Return the next line that is no command, and run the commands before it."""
         while True:
             said = await self._keyboard.answer(question)
             typed = read_command(said.strip()) if said else None
@@ -99,7 +94,6 @@ class Questions:
             await dispatch_in_turn(self._context, typed)
 
     def _rows(self, lines: Iterable[ColouredLine]) -> list[str]:
-        """Return the lines as rows of the screen."""
         return [row for line, colour in lines for row in self._writer.drawn(line, colour)]
 
     def _page(self, rows: list[str]) -> list[str]:

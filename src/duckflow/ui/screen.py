@@ -45,7 +45,6 @@ class Screen:
         self.activity = Activity(self._replies, clock)
 
     def __call__(self, what: SessionUpdate) -> None:
-        """Show an update."""
         if not isinstance(what, StatusChanged | ThinkingShown | OutputPiece):
             self._fold_thinking()
         match what:
@@ -89,7 +88,6 @@ class Screen:
         self._writer.raw(f"\n{self._writer.painted(prompt + lines, 'bold')}")
 
     def _fold_thinking(self) -> None:
-        """Show in one line that the model has thought, and for how long."""
         thinking = self.activity.end_thinking()
         if thinking is not None:
             lasted, self._last = thinking

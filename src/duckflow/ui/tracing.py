@@ -52,7 +52,6 @@ class SpanWriter:
         self._before: datetime | None = None
 
     def __call__(self, what: events.StoredEvent | LiveUpdate) -> None:
-        """Trace an event; ignore live updates."""
         if isinstance(what, events.StoredEvent):
             self._take(what.event, what.at)
             self._before = what.at

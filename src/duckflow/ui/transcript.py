@@ -30,7 +30,7 @@ _MAX_RECALLED_CHARS = 800
 class PlainText:
     """Prints replies on standard output and everything else on standard error (M3).
 
-    `flags` are the flags that a command to continue must repeat, because the session does not keep them.
+    A command to continue must repeat `flags`, because the session does not keep them.
     """
 
     def __init__(self, flags: Sequence[str]) -> None:
@@ -38,7 +38,6 @@ class PlainText:
         self._describe = Describer()
 
     def __call__(self, what: StoredEvent | LiveUpdate) -> None:
-        """Print an update if a reader needs it."""
         if isinstance(what, Waiting):
             echo(waiting_line(what), sys.stderr)
         if not isinstance(what, StoredEvent):
@@ -64,7 +63,7 @@ def print_json(what: StoredEvent | LiveUpdate) -> None:
 
 
 def event_object(recorded: StoredEvent) -> dict[str, Any]:
-    """An event for programs (N), with a message for people where it has one."""
+    """Return an event for programs (N), with a message for people if it has one."""
     body = recorded.event.model_dump(mode="json", exclude={"exchange"})
     if isinstance(recorded.event, ErrorReported):
         body["message"] = error_text(recorded.event)
@@ -80,7 +79,7 @@ def print_transcript(events: Sequence[StoredEvent]) -> None:
 
 
 def last_exchange(events: Sequence[StoredEvent]) -> Iterator[str]:
-    """The last message and what came of it, for a user who comes back; an open question is asked again."""
+    """Yield the last message and its results for a returning user; an open question is asked again anyway."""
     asked = [place for place, one in enumerate(events) if isinstance(one.event, UserMessage)]
     last = events[asked[-1] :] if asked else ()
     shown = UserMessage | Reply | ActionStarted | ActionFinished
@@ -89,20 +88,20 @@ def last_exchange(events: Sequence[StoredEvent]) -> Iterator[str]:
 
 
 def as_markdown(title: str, events: Sequence[StoredEvent]) -> str:
-    """The session as a Markdown document."""
+    """Return the session as a Markdown document."""
     parts = [f"# {on_one_line(title) or text('session.untitled')}"]
     parts += [part for described in _described(events) for part in _markdown(described)]
     return "\n\n".join(parts) + "\n"
 
 
 def as_json(title: str, events: Sequence[StoredEvent]) -> str:
-    """All events in one JSON object."""
+    """Return all events in one JSON object."""
     body = [{"seq": one.seq, "at": one.at.isoformat(), **one.event.model_dump(mode="json")} for one in events]
     return json.dumps({"title": title, "events": body}, ensure_ascii=False, indent=2) + "\n"
 
 
 def fenced(content: str, language: str) -> str:
-    """The content in a Markdown fence longer than any inside it."""
+    """Return the content in a Markdown fence longer than any inside it."""
     fence = "```"
     while fence in content:
         fence += "`"

@@ -127,7 +127,7 @@ def show_status(context: CommandContext) -> None:
 
 
 def must_wait(context: CommandContext, command: Command) -> bool:
-    """True if a command runs in its turn, and not at once."""
+    """Return whether a command must wait until the current work ends."""
     return not command.now or (command.name == "cancel" and _cancel_waits(context))
 
 

@@ -52,7 +52,6 @@ class Suggestions(Completer):
                 yield Completion(f"/{listed}", -len(typed) - 1, display=shown, display_meta=does)
 
     def _choices(self, command: str) -> list[tuple[str, str]]:
-        """Arguments of a command, each with its meaning."""
         match command:
             case "mode":
                 return [(mode, text(f"status.means.{mode}")) for mode in MODES]
@@ -70,7 +69,6 @@ class Suggestions(Completer):
 
 
 def _matching(wanted: str, paths: Sequence[str]) -> list[str]:
-    """Paths that begin with `wanted`, then those that contain it, then those with its letters in order."""
     low = wanted.casefold()
     ranked: tuple[list[str], ...] = ([], [], [])
     for path in sorted(paths):

@@ -39,7 +39,6 @@ class TextEditor:
         return None if edited == content else edited
 
     async def _run_editor(self, content: str, name: str) -> str | None:
-        """Give the terminal to the editor until it ends."""
         from prompt_toolkit.application import in_terminal  # noqa: PLC0415 - only a terminal has an editor
 
         with tempfile.TemporaryDirectory(prefix="duckflow-") as folder:

@@ -12,10 +12,7 @@ _CHUNK = 65_536
 
 
 class Listener:
-    """Receives lines and keys, and knows what to draw around the prompt.
-
-    This one serves before the engine is loaded: messages wait, and the user may leave.
-    """
+    """Receives lines and keys, and returns lines to draw. Before the engine is loaded, messages wait."""
 
     def __init__(self, left: asyncio.Event) -> None:
         self._left = left

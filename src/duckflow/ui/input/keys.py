@@ -11,10 +11,7 @@ from duckflow.ui.input.keyboard import Listener
 
 
 def bindings(listener: Callable[[], Listener], end_question: Callable[[], bool]) -> KeyBindings:
-    """Return the key bindings of the conversation.
-
-    `end_question` ends the open question without an answer; it returns False if no question is open.
-    """
+    """Return the key bindings; `end_question` ends an open question, and returns False without one."""
     keys = KeyBindings()
     typing = ~is_searching
     # With vi keys, the first Esc leaves the insert mode; the next one stops the work.
@@ -67,7 +64,6 @@ def bindings(listener: Callable[[], Listener], end_question: Callable[[], bool])
 
 
 def _enter(buffer: Buffer) -> None:
-    """Send the line, or accept a chosen file; after a backslash, insert a line break."""
     if buffer.document.text_before_cursor.endswith("\\"):
         buffer.delete_before_cursor()
         buffer.insert_text("\n")

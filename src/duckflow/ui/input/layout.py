@@ -68,7 +68,6 @@ def _lines(shown: Callable[[], tuple[Line, ...]]) -> Window:
 def _typed(
     buffer: Buffer, prompt: Callable[[], str], style: str, search: SearchToolbar | None = None
 ) -> Window:
-    """Return a window for a line being typed, up to half of the screen high."""
 
     def prefix(line: int, wrapped: int) -> StyleAndTextTuples:
         if line or wrapped:
@@ -112,10 +111,9 @@ def _rows_added(app: Application[Any], drawn: Screen) -> int:
 
 
 class AgreedWidths(Processor):
-    """Draws characters whose width differs between terminals in a form that is the same in all of them.
+    """Draws joined emoji side by side, without skin tones and colour marks; the text stays.
 
-    A family of emoji takes two columns in one terminal and six in another, and the cursor would be wrong in
-    one of them. Joined emoji are drawn side by side, without skin tones and colour marks; the text stays.
+    A family emoji takes two columns in one terminal and six in another, so the cursor would be wrong in one.
     """
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:

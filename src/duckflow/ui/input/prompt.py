@@ -1,7 +1,6 @@
 """The prompt: a permanent line editor, with output above it and a bar below it.
 
-It runs as long as the conversation, so no key is lost.
-It does not depend on the engine, and appears before the engine is loaded.
+It runs for the whole conversation, so that no key is lost, and appears before the engine is loaded.
 """
 
 import asyncio
@@ -44,7 +43,7 @@ class Prompt(Keyboard):
     """The line editor; it receives every key from `start()` to `stop()`."""
 
     def __init__(self, history: Path, clean: Callable[[str], str], quiet_s: float) -> None:
-        """Create the prompt; a question takes the keyboard after a pause of `quiet_s` in typing."""
+        """A question takes the keyboard after a pause of `quiet_s` in typing."""
         super().__init__()
         self._quiet_s = quiet_s
         self.completer: Completer | None = None
@@ -146,7 +145,6 @@ class Prompt(Keyboard):
         return before
 
     async def _quiet(self) -> None:
-        """Wait for a pause in typing."""
         await asyncio.sleep(_GRACE_S)
         while (wait := self._pressed + self._quiet_s - time.monotonic()) > 0:  # noqa: ASYNC110 - time itself
             await asyncio.sleep(wait)

@@ -97,7 +97,6 @@ def _side_by_side(lines: list[str], writer: Writer) -> Iterator[str]:
 
 
 def _side(text: str | None, number: int, sign: str, room: int) -> list[str]:
-    """Rows for one line of one side, with its number."""
     pieces = [] if text is None else split_at_width(text, room - 2)
     begins = f"{number:>{_NUMBER - 1}} {sign} "
     return [f"{' ' * len(begins) if place else begins}{piece}" for place, piece in enumerate(pieces)]

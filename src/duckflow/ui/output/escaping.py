@@ -40,10 +40,7 @@ class OutputFailed(OSError):
 
 
 def echo(shown: str, out: TextIO | None = None) -> None:
-    """Print a line; every command prints through this function.
-
-    On a terminal it is made harmless, elsewhere it stays unchanged (SAFETY 19).
-    """
+    """Print a line, harmless on a terminal, unchanged elsewhere; all commands print with this (SAFETY 19)."""
     stream = out or sys.stdout
     try:
         stream.write((harmless(shown) if stream.isatty() else shown) + "\n")

@@ -78,7 +78,6 @@ class _Drawing:
         self._gap = False
 
     def draw(self, tokens: Sequence["Token"]) -> Iterator[str]:
-        """Yield the lines of all tokens."""
         place = 0
         while place < len(tokens):
             if tokens[place].type == "table_open":
@@ -140,7 +139,6 @@ class _Drawing:
 
 
 def _styled(text: str, style: str) -> str:
-    """Put a text between marks; an unknown style is drawn as strong."""
     place = [*_CODES].index(style) if style in _CODES else 0
     return f"{chr(_OPEN + place)}{text}{chr(_CLOSE + place)}"
 
@@ -171,7 +169,6 @@ def _lines_of(text: str, columns: int, *, coloured: bool) -> list[str]:
 
 
 def _inline(tokens: Sequence["Token"], *, coloured: bool) -> str:
-    """Return words with marks for their emphasis."""
     shown: list[str] = []
     opened: list[int] = []
     for token in tokens:

@@ -123,7 +123,6 @@ class ReplyStream:
         self._taken, self._in_code = 0, False
 
     def _drawn(self, block: MarkdownBlock) -> Iterator[str]:
-        """Draw a block, after a blank line unless it continues a code block."""
         if not self._in_code:
             yield "\n"
         self._in_code = block.language is not None and not block.ends

@@ -32,10 +32,7 @@ class SynchronizedOutput(Vt100_Output):
             super().flush()
 
     def erase_down(self) -> None:
-        """Erase to the end of the screen, the line first.
-
-        If all were erased from the top in one step, tmux would keep a copy of the prompt in its history.
-        """
+        """Erase the line, then all below: in one step, tmux would keep the prompt in its history."""
         self.write_raw("\x1b7\x1b[K\x1b[B\x1b[J\x1b8")
 
     @contextmanager
@@ -124,7 +121,6 @@ class Scrollback:
 
 
 def _sliced(text: str) -> Iterator[str]:
-    """Split a long text into slices, at line ends if possible."""
     start = 0
     while start < len(text):
         end = text.rfind("\n", start, start + _SLICE_CHARS) + 1 or start + _SLICE_CHARS

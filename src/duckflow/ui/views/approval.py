@@ -55,10 +55,7 @@ class ApprovalView(Frozen):
 
 
 def approval_view(approval: Approval) -> ApprovalView:
-    """Return the question in the user's language.
-
-    The model's words stay on their line, so that they can't draw a question.
-    """
+    """Return the question; the model's words stay on their line, so that they can't imitate a question."""
     reasons = text("risk.and").join(text(f"risk.because.{reason}") for reason in approval.reasons)
     level = text(f"risk.level.{approval.risk}")
     return ApprovalView(

@@ -150,11 +150,7 @@ _HOOK = 80
 
 
 def _describe_action(event: events.ActionFinished, action: Action | None) -> EventDescription:
-    """Describe an action in one line, and for a command the end of its output.
-
-    Tools answer the model, in English. Readers of other languages see only the action and its outcome;
-    Ctrl-O shows the tool's own words.
-    """
+    """Tools answer the model, in English: readers of other languages see only the action and its outcome."""
     said = [line for line in event.text.strip().split("\n") if line.strip()]
     ended = event.operation == _COMMAND and event.outcome == "ok"
     outcome: ActionOutcome = "failed" if ended and event.exit_code != 0 else event.outcome

@@ -88,7 +88,6 @@ def _goal(request: Request) -> Iterator[str]:
 
 
 def _requirement(item: RequirementItem, score: RequirementScore | None) -> str:
-    """Return a requirement with its score, and why that is lower than the evaluator's (J3)."""
     line = text(
         "goal.requirement",
         mark="●" if item.satisfaction >= MET else "◐" if item.satisfaction >= PARTLY else "○",
@@ -138,7 +137,6 @@ def _strategy(strategy: str, columns: int = _LINE) -> str:
 
 
 def _listed(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the first lines, and the number of the others."""
     yield from lines[:_LINES]
     if len(lines) > _LINES:
         yield text("goal.more", count=len(lines) - _LINES)

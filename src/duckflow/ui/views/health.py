@@ -59,7 +59,6 @@ def _chart(history: tuple[Vitals, ...], columns: int | None) -> Iterator[str]:
 
 
 def _pace(request: Request) -> Iterator[str]:
-    """Yield loops, the limit and its reasons, and how often the user was asked."""
     if request.limit is None:
         yield text("health.loops_only", used=request.loops)
     else:
@@ -78,7 +77,6 @@ def _money(cost: float | None) -> str:
 
 
 def _lines(told: Iterable[TextLine]) -> Iterator[str]:
-    """Yield each text on one line, with its indentation."""
     for one in told:
         line = text(one.key, **one.values)
         yield " " * (len(line) - len(line.lstrip(" "))) + on_one_line(line)

@@ -47,10 +47,7 @@ def cost_text(state: AgentState) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], names: int = 1) -> list[str]:
-    """Return the lines of a table, the first `names` columns left-aligned and the others right-aligned.
-
-    A row with one cell is a title of the rows below it.
-    """
+    """Return table lines, the first `names` columns left-aligned; a row with one cell is a title."""
     whole = [row for row in rows if len(row) > 1]
     widths = [max(map(width_of, column)) for column in zip(*whole, strict=True)]
     lines: list[str] = []
@@ -152,6 +149,6 @@ def context_text(use: PromptUse, columns: int) -> str:
 
 
 def _bar(share: float, room: int) -> str:
-    """Return a bar with at least one full cell, since every part that is shown uses something."""
+    """At least one cell is full, because every part shown uses something."""
     full = min(max(round(share * room), 1), room)
     return "█" * full + "░" * (room - full)

@@ -69,6 +69,5 @@ def _file_line(change: FileChange) -> str:
 
 
 def _some(lines: Sequence[str]) -> Sequence[str]:
-    """Return the first lines, and the number of the others."""
     more = len(lines) - _SHOWN
     return lines if more <= 0 else [*lines[:_SHOWN], text("undo.more", count=more)]

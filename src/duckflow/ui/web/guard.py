@@ -49,7 +49,6 @@ class RequestGuard:
         return token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check a request before any other code sees it."""
         if scope["type"] == "lifespan":
             await self._inner(scope, receive, send)
             return

@@ -92,10 +92,7 @@ class SessionView:
         }
 
     def question(self, run: Payload | None = None) -> Payload | None:
-        """Return the open question, with the hash that an answer must carry.
-
-        A fleet run asks only while it waits, and may wait for free text.
-        """
+        """Return the open question as data; a fleet run asks only while it waits, perhaps for free text."""
         asked = self.state.question
         if run is not None and (asked is None or run["question"] is None):
             return run["question"]
@@ -104,7 +101,6 @@ class SessionView:
         return consultation_payload(asked) if asked is not None else None
 
     def _note(self, recorded: StoredEvent) -> None:
-        """Add a point to the chart for an event that changed the vitals or the limit (H7)."""
         event, why = recorded.event, list[str]()
         match event:
             case events.UserMessage():

@@ -87,7 +87,6 @@ class Activity:
         return tuple([[("", "")], *shown] if shown else shown)
 
     def _model(self, columns: int) -> list[str]:
-        """Return the last words of the model's thinking, or the seconds until it is asked again."""
         if self._waiting is not None:
             left = math.ceil(self._waits_until - self._clock())
             now = self._waiting if self._waiting.wait_s is None else replace(self._waiting, wait_s=left)
