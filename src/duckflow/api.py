@@ -112,16 +112,14 @@ class Work:
         self._more = more
         self._receipt = host.send(command)
         self.outcome: RequestOutcome | None = None
-        """Outcome; None until the work has ended."""
+        """None until the work has ended."""
         self.over = False
         """True once all updates have been delivered."""
 
     def __aiter__(self) -> Self:
-        """Iterate over the updates until the work ends."""
         return self
 
     async def __anext__(self) -> Update:
-        """Return the next update."""
         while not self.over:
             for update in self._updates.pending():
                 if not isinstance(update, StatusChanged):
@@ -182,12 +180,10 @@ class OpenSession:
         self._given: tuple[Question, Answer] | None = None
 
     async def __aenter__(self) -> Self:
-        """Open the session."""
         await self.open()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close the session."""
         await self.close()
 
     async def open(self) -> None:
@@ -251,10 +247,7 @@ class OpenSession:
         self._listeners.append(listener)
 
     def start(self, request: str) -> Work:
-        """Work on a message: a new request, or an addition to the open one.
-
-        Custom commands (`/review a.py`) and prompts of MCP servers are replaced by their text.
-        """
+        """Work on a new request or an addition to the open one; commands and MCP prompts are expanded."""
         return self._begin(SayMessage(text=request))
 
     def go_on(self) -> Work:
@@ -341,7 +334,6 @@ class OpenSession:
         return Work(self.host, command, self._updates, self._answer)
 
     def _answer(self) -> SessionCommand | None:
-        """Return the given answer as a command."""
         given, self._given = self._given, None
         if given is None:
             return None

@@ -1,7 +1,6 @@
 """Plugins: Python packages that add operations, providers and checks (L7, docs/plugins.md).
 
-A package declares an entry point in the group `duckflow.plugins` that is a `Plugin` or a function returning
-one. This module exports everything that a plugin needs.
+A package's entry point in the group `duckflow.plugins` is a `Plugin` or a function that returns one.
 """
 
 import json
@@ -115,7 +114,7 @@ def load_plugins(workspace: Path, disabled: Collection[str] = ()) -> Plugins:
 
 
 def _brings_plugins(folder: str) -> bool:
-    """Return whether a package there names our group. Reading these files is faster than package metadata."""
+    """Search the entry point files for our group, because reading package metadata is slower."""
     try:
         names = [entry.path for entry in os.scandir(folder) if entry.name.endswith(".dist-info")]
     except OSError:
@@ -141,7 +140,6 @@ def _entry_points(folders: list[str]) -> Iterator[tuple[str, str, Callable[[], A
 
 
 def _checked(name: str, found: object) -> Plugin:
-    """Return the plugin with previews added; ValueError if it takes a reserved name or effect."""
     plugin = found() if callable(found) else found
     if not isinstance(plugin, Plugin):
         raise TypeError("it is no Plugin")
@@ -157,7 +155,6 @@ def _checked(name: str, found: object) -> Plugin:
 
 
 def _shown(tool: Tool[Any]) -> Tool[Any]:
-    """Let an operation that changes something show its arguments, if it has no preview."""
     if tool.effect == "read" or tool.propose is not propose_nothing:
         return tool
 
