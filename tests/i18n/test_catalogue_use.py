@@ -92,8 +92,21 @@ def test_M7_every_text_of_the_page_exists():
     assert not {start for start in begun if not any(key.startswith(start) for key in ENGLISH)}
 
 
+FLAGS = {"option": "help.option.", "argument": "help.argument."}
+"""Functions of `cli/flags.py` that add the beginning of a key."""
+
+
+def flag_keys(module: Module) -> Iterator[str]:
+    """The keys of the help texts that a module declares with those functions."""
+    for call in calls(module):
+        given = [str(one.value) for one in call.args if isinstance(one, ast.Constant)]
+        if given and (beginning := FLAGS.get(called_name(call))):
+            yield beginning + given[-1].replace("-", "_")
+
+
 def test_every_key_in_the_catalogue_is_used():
     literals, beginnings = page_keys()
+    literals |= {key for module in modules("cli") for key in flag_keys(module)}
     for module in modules():
         for node in nodes(module.tree):
             match node:
@@ -105,6 +118,7 @@ def test_every_key_in_the_catalogue_is_used():
                     beginnings.add(value)
                 case _:
                     pass
+    beginnings -= set(FLAGS.values())
     unused = {key for key in ENGLISH if key not in literals and not key.startswith(tuple(beginnings))}
     assert not unused, sorted(unused)
 
