@@ -161,7 +161,6 @@ class Pacing:
         )
 
     def _extend(self, request: Request, limit: int) -> Request:
-        """Raise the limit because the work makes progress (I7)."""
         before = request.limit or LoopLimit(limit=0)
         self._session.record(LimitSet(limit=replace(before, limit=limit), extended_from=before.limit))
         longer = self._state.request or request

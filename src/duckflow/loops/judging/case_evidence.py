@@ -133,7 +133,7 @@ def _found_by(
 
 
 def _last_runs(request: Request) -> Iterable[tuple[CommandRun, str]]:
-    """Return the last run of each command since the last change, or before it if there is none."""
+    """Return the last run of each command since the last change; without any, the last runs before it."""
     last = list({run.command.strip(): run for run in request.commands}.values())
     current = [run for run in last if run.revision == request.objective.revision]
     if current or not request.changed:

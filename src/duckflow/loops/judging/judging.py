@@ -214,7 +214,6 @@ class Judging:
         self._session.record(RequirementsFound(requirements=wanted, by=by, profile=found.profile, told=told))
 
     async def _verdict(self, case: EvaluationCase, facts: Sequence[Fact]) -> SatisfactionEvaluation:
-        """Ask the evaluator for a verdict. Without one, the checks decide."""
         by_facts = judge_by_facts(case, facts)
         try:
             if by_facts is not None and await self._advisor.is_small("evaluator"):

@@ -60,7 +60,6 @@ def files_note(listing: Listing) -> str:
 
 
 def _layout(files: Sequence[str], *, whole: bool) -> Iterable[str]:
-    """Yield lines about the folders, those with most code first, and about the files at the top."""
     counts, code = Counter[str](), Counter[str]()
     for path in files:
         for folder in accumulate(f"{name}/" for name in path.split("/")[:-1]):

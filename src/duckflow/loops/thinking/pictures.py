@@ -71,7 +71,6 @@ def _path(workspace: Workspace, word: str) -> str:
 
 
 def _look(workspace: Workspace, path: str) -> Picture | ErrorReported | None:
-    """Return the picture, or a notice why it can't be shown; None for other files."""
     named = _NAMED.fullmatch(path) is not None
     try:
         status = workspace.status(path)

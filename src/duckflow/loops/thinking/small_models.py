@@ -104,7 +104,6 @@ def _wish(state: AgentState) -> Wish | None:
 
 
 def _told_files(state: AgentState, files: Sequence[str]) -> tuple[str, ...]:
-    """Return the missing files that a long message names, unless it is a question."""
     asked = state.request.text.strip() if state.request else ""
     if len(asked) < LONG_MESSAGE or asked.endswith(("?", "？")):
         return ()
