@@ -1,6 +1,6 @@
 """Copies of the workspace in which checks run, so that nothing they do reaches the workspace.
 
-Each command gets a private copy from the sandbox. If there is none, or a few files suffice, files are copied
+Each command gets a private copy from the sandbox. Without one, or if a few files suffice, files are copied
 instead and deleted after each round of checks, because commands may have left links in them.
 """
 
@@ -47,7 +47,7 @@ class CheckCopy(NamedTuple):
     """Files added to each command's private copy; None if the shell's folder is the copy."""
 
     async def run(self, command: str, *, seconds: float) -> CommandResult:
-        """Run a command in the copy. ToolError if it can't be run at all."""
+        """Run a command in the copy. Raise ToolError if it can't be run at all."""
         if self.files is not None:
             return await self.shell.try_out(f"{self.setup}\n{command}", self.files, timeout_s=seconds)
         there = f"cd {shlex.quote(str(self.folder))} && {{ {self.setup}\n{command}\n}}"
@@ -72,7 +72,7 @@ class CheckCopies:
         return tuple(entry.path for entry in listing.entries if entry.kind == "file")
 
     async def sandboxed(self) -> bool:
-        """Return whether there is a sandbox; without one, nothing is run unasked."""
+        """Return whether commands run in a sandbox. Without one, no check may run."""
         return (await self._shell.sandbox()).level != "none"
 
     @asynccontextmanager
@@ -83,7 +83,7 @@ class CheckCopies:
         changed: Iterable[str] = (),
         files: Mapping[str, str] | None = None,
     ) -> AsyncGenerator[CheckCopy]:
-        """Open a copy to run checks in. ToolError if there is too much to copy.
+        """Open a copy to run checks in. Raise ToolError if there is too much to copy.
 
         With `near`, it has only these files and those around them. `files` replaces the content of files.
         Compiled versions of these and of the `changed` files are removed.

@@ -57,7 +57,7 @@ def doctests_of(path: str) -> str:
 
 
 class CheckRunner:
-    """Runs checks in one copy until `end` (as `monotonic` counts), with the words that start Python."""
+    """Runs checks in one copy until `end`, a time of `monotonic`, with the words that start Python."""
 
     def __init__(self, copy: CheckCopy, end: float, python: str = "") -> None:
         self._copy = copy
@@ -65,7 +65,7 @@ class CheckRunner:
         self._python = python
 
     async def run(self, command: str) -> CommandResult | str:
-        """Run a command. If there is not enough time, return that as the reason."""
+        """Run a command; if the time does not suffice, return the reason as text."""
         seconds = min(self._end - monotonic(), _EACH_S)
         if seconds <= 0:
             return _NO_TIME
@@ -122,8 +122,8 @@ class CheckRunner:
     async def run_test(self, test: RelatedTest) -> CheckResult:
         """Run a file with tests.
 
-        New tests without the code they test are not binding, because they may be written first. An undefined
-        name is binding all the same: such tests can never pass.
+        If only the test file changed, a failure is not binding, because the code may follow, unless a name
+        is undefined: such tests can never pass.
         """
         state, detail = await self._test_result(test)
         binding = not test.of_itself or (state == "failed" and _NO_NAME in detail)

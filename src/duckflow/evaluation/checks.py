@@ -27,7 +27,7 @@ from duckflow.evaluation.related_tests import (
 )
 
 MOST_FILES = 20
-"""Maximum changed files that are checked by running; the last ones count."""
+"""Maximum number of changed files to check by running; the last changed ones count."""
 
 _BEFORE = "it failed in the same way before the request changed anything"
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -36,8 +36,6 @@ _DETAIL = 300
 
 
 class _Work(NamedTuple):
-    """Checks to run before a verdict."""
-
     done: tuple[CheckResult, ...]
     """Results that need no run: of parsing, and of tests that a command of the model has just passed."""
     sources: Mapping[str, str]
@@ -48,16 +46,13 @@ class _Work(NamedTuple):
 
     @property
     def doctests(self) -> tuple[str, ...]:
-        """The files with doctests."""
         return tuple(path for path, text in self.sources.items() if path.endswith(".py") and ">>> " in text)
 
     @property
     def anything(self) -> bool:
-        """True if something has to run."""
         return bool(any(self.calls.values()) or self.doctests or self.outputs or self.tests or self.tools)
 
     def not_run(self, why: str) -> tuple[CheckResult, ...]:
-        """Return the results if nothing can be run."""
         calls = (one for examples in self.calls.values() for one in examples)
         missed: list[tuple[CheckKind, str, str]] = [
             *(("example", one.name, one.path) for one in (*calls, *self.outputs)),
@@ -147,7 +142,7 @@ class Checks:
     async def of_draft(
         self, request: str, files: Mapping[str, str], command: str = ""
     ) -> tuple[CheckResult, ...]:
-        """Run the same checks for files that are not written yet, and the verifying command with them."""
+        """Run the checks of `before_verdict` on files not written yet, then the verifying command."""
         results = await self.before_verdict(request, (), files)
         if not command:
             return results
@@ -184,7 +179,7 @@ class Checks:
         before: Mapping[str, str],
         python: str,
     ) -> tuple[CheckResult, ...]:
-        """Mark failures that are not new, or take too long to compare. Only named tests among them bind."""
+        """Mark failures that are old or can't be compared. Of these, only tests named in the request bind."""
         named = {one.name for one in named_tests(request, [test.path for test in work.tests])}
         failed = {one.name for one in results if one.state == "failed"}
         tests = [one for one in work.tests if one.name in failed]
@@ -282,7 +277,6 @@ class Checks:
 
 
 def _outputs(request: str, sources: Mapping[str, str]) -> tuple[OutputExample, ...]:
-    """Return the expected output of a script; () if several files could be meant."""
     found = {
         path: output_examples(request, path, text) for path, text in sources.items() if not is_test(path)
     }
@@ -291,7 +285,6 @@ def _outputs(request: str, sources: Mapping[str, str]) -> tuple[OutputExample, .
 
 
 def _passed_before(name: str, evidence_id: str) -> CheckResult:
-    """Return the result of tests that passed in a command after which no file changed."""
     path, detail = name.partition("::")[0], f"passed in [{evidence_id}], and no file has changed since"
     return CheckResult(kind="test", name=name, state="passed", detail=detail, path=path, binding=True)
 

@@ -56,7 +56,7 @@ def equal_to_failed(
 ) -> bool:
     """Return whether a failed attempt had this list of actions, so that repeating it is useless.
 
-    A list that only looked or ran something may be repeated once files have changed (their `revision`).
+    A list that only looked or ran something may be repeated once files have changed (`revision` differs).
     """
     wanted = digest_of(actions)
     return any(
@@ -90,7 +90,7 @@ def _problems(evaluation: SatisfactionEvaluation | None, failure: FailureAnalysi
 
 
 def _approach(attempt: AttemptResult) -> str:
-    """Return an attempt's strategy. Without one there is nothing to avoid: many of its actions went well."""
+    """Return an attempt's strategy; empty without one, because single actions may have gone well."""
     return f"{attempt.strategy} ({attempt.score:.2f})" if attempt.strategy else ""
 
 

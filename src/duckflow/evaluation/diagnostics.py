@@ -44,7 +44,7 @@ class Checker(Frozen):
     """Exit codes that mean findings; others mean that the tool could not run."""
     environment: str = ""
     own_folder: str = ""
-    """Folder in which the project has its own copy."""
+    """Folder in which the project has its own copy of the program."""
 
     @property
     def wanted(self) -> str:
@@ -131,7 +131,7 @@ def with_rows(more: Iterable[Checker], own: Mapping[str, Any]) -> tuple[Checker,
 
 
 def configurations(table: Sequence[Checker] = CHECKERS) -> frozenset[str]:
-    """Return the names of top-level files that configure checks and whose text matters."""
+    """Return the names of the files in the top folder that configure checks."""
     return frozenset(sign.partition(":")[0] for checker in table for sign in checker.set_up_by)
 
 

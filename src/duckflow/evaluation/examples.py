@@ -32,7 +32,7 @@ _AFTER_NUMBER = lazy_regex(
     r"|(?:after|again|also|and|as|because|before|but|by|exactly|for|from|here|if|in|instead|is|must|not|on|please"
     r"|should|since|so|then|too|using|via|when|where|which|while|with|without)\b)"
 )
-"""Text that may follow a number. Others may count or compare: 3 items, 5 or more, 5以上."""
+"""Text that may follow a number. Other text makes it a count or a comparison: 3 items, 5 or more, 5以上."""
 _NAME = lazy_regex(r"(?<![\w.])(?<!>>> )([A-Za-z_]\w*)(?:\.[A-Za-z_]\w*)*\(", re.ASCII)
 _PROMPT = lazy_regex(r"^[ \t]*>>> (?P<call>[^\n]+)\n(?P<result>[^\n]+)", re.MULTILINE)
 _DOUBT = lazy_regex(
@@ -170,7 +170,6 @@ def _stated(text: str, names: Collection[str]) -> Iterator[tuple[str, str, bool]
 
 
 def _call_at(text: str, start: int, names: Collection[str]) -> str:
-    """Return the longest permitted call that begins at `start`, or an empty text."""
     near = text[start : start + _LONGEST]
     ends = (end for end in range(len(near), 0, -1) if near[end - 1] == ")")
     return next((near[:end] for end in ends if _is_call(near[:end], names)), "")

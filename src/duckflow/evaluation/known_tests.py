@@ -78,7 +78,7 @@ def python_used(commands: Sequence[str], request: str = "") -> str:
 
 
 def _python_in(command: str, *, tests: bool) -> str:
-    """Return the words that start Python last in one command, for `tests`, with the variables set before."""
+    """Return the words that last start Python in a command; with `tests`, only those that run pytest."""
     variables: dict[str, str] = {}
     exported: dict[str, str] = {}
     used = ""
@@ -130,7 +130,6 @@ def _runs_pytest(call: re.Match[str]) -> bool:
 
 
 def _runs_all_of(test: str, arguments: Iterable[str]) -> bool:
-    """Return whether pytest with these arguments runs all tests of the file."""
     paths: list[str] = []
     rest = iter(arguments)
     for word in rest:

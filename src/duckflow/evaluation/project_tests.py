@@ -87,8 +87,6 @@ def _configures_pytest(pyproject: str) -> bool:
 
 
 class _Package(BaseModel):
-    """The relevant part of a package.json."""
-
     scripts: dict[str, str] = Field(default_factory=dict)
 
 

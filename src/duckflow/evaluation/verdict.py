@@ -74,7 +74,6 @@ def _weighted_mean(scores: Iterable[RequirementScore]) -> float:
 def _reasons_against(
     case: EvaluationCase, draft: VerdictDraft, scores: Sequence[RequirementScore], overall: float
 ) -> Iterable[Cap]:
-    """Yield the reasons why a request is not done, whatever its overall score."""
     if not scores:
         yield "no_requirements"
         return
@@ -224,7 +223,7 @@ def build_case(
 ) -> EvaluationCase:
     """Build the case for an evaluator. `evidence` ends with the facts, followed by the results.
 
-    `ran`: true if a command was run; `passed`: result of the verifying command, None if there is none.
+    `ran`: true if a command was run; `passed`: result of the verifying command, None without one.
     """
     objective, results = request.objective, tuple(results)
     refused = [line for one in (*objective.attempts, objective.current) for line in one.refused]
