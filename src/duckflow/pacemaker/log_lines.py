@@ -35,7 +35,7 @@ def log_loop(loop: int, signs: Sequence[str], before: Vitals, after: Vitals) -> 
 
 
 def log_move(loop: int, move: Move) -> str:
-    """Return a line about the decision after a loop, unless it is simply to continue."""
+    """Return a line about a move other than Go."""
     match move:
         case Extend(limit=limit):
             return f"loop {loop}: limit extended to {limit}"

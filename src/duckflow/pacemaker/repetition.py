@@ -1,7 +1,7 @@
 """Detects loops that repeat earlier ones: by their actions and results, never by words (H3).
 
-The same tool on other files, or the same command after an edit, is not repetition. A message from the user
-starts afresh.
+The same tool on other files, or the same command after an edit, is not repetition. Loops are compared only
+since the user's last message.
 """
 
 from collections.abc import Sequence

@@ -39,7 +39,7 @@ _PASSING = lazy_regex(
 
 
 def trace_loop(history: Sequence[LoopTrace], events: Sequence[Event], *, rose: bool = False) -> LoopTrace:
-    """Return the trace of a loop from all events since the last one. `rose`: a requirement is better met."""
+    """Return the trace of a loop from all events since the last one. `rose`: the evaluation has improved."""
     place = max((at for at, event in enumerate(events) if isinstance(event, DecisionMade)), default=0)
     before, own = events[:place], events[place:]
     decision = next((event.decision for event in own if isinstance(event, DecisionMade)), None)
@@ -129,7 +129,6 @@ def _shown(events: Sequence[Event]) -> set[str]:
 
 
 def _unseen(known: Sequence[str], events: Sequence[Event]) -> tuple[str, ...]:
-    """Return the files changed and not looked at since, up to a maximum."""
     unseen = dict.fromkeys(known)
     for event in events:
         if isinstance(event, ActionFinished):
