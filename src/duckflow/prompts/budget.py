@@ -25,7 +25,7 @@ _ANSWER_SHARE = 4
 
 _LONGEST_ANSWER = 8192
 _GUESS = 2
-"""A guessed window may really be twice as large. Parts that are never dropped may use that."""
+"""Factor by which a guessed window may really be larger. Parts that are never dropped may use that."""
 
 
 class PromptRoom(NamedTuple):
@@ -40,7 +40,7 @@ class PromptRoom(NamedTuple):
 
 
 def share_window(traits: ModelTraits) -> PromptRoom:
-    """Give three quarters of the window to the prompt, or all but the answer's part if it can't be cut."""
+    """Share a window. Parts of the prompt that can't be dropped may use all but the answer's share."""
     answer = min(traits.window // _ANSWER_SHARE, _LONGEST_ANSWER)
     largest = traits.window * _GUESS if traits.window_from == "guess" else traits.window
     return PromptRoom(traits.window - traits.window // _ANSWER_SHARE, largest - answer, answer)
@@ -84,7 +84,7 @@ class Layers(Frozen):
 
 
 class LayerBudget:
-    """Writer of the layers of one model's prompts, which keeps each layer within its budget."""
+    """Writes the layers of one model's prompts, each within its budget."""
 
     def __init__(self, sizes: LayerSizes, counter: TokenCounter) -> None:
         self._sizes = sizes

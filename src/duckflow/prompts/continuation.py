@@ -67,7 +67,6 @@ def _section(title: str, lines: Iterable[str]) -> list[str]:
 
 
 def _fitting(parts: Sequence[str], limit: int) -> str:
-    """Join the parts that fit. The first that does not fit is cut, and later ones are left out."""
     text = ""
     for part in parts:
         joined = f"{text}\n{part}" if text else part

@@ -83,7 +83,6 @@ def _sharing(checks: Sequence[Evidence], budget: int) -> dict[str, str]:
 
 
 def _within(text: str, budget: int) -> tuple[str, int]:
-    """Return the text, shortened to the budget or empty if too little would remain, with its token count."""
     tokens = estimate_tokens(text)
     if tokens <= budget:
         return text, tokens

@@ -63,7 +63,6 @@ def shorten(text: str, limit: int) -> str:
 
 
 def _fitting(hunks: Sequence[str], room: int) -> Iterable[str]:
-    """Yield the hunks, each cut to its share, or only the first ones if there are too many."""
     whole = sum(len(one) + 1 for one in hunks) <= room
     count = len(hunks) if whole else max(1, min(len(hunks), room // _LEAST_HUNK))
     shown, left_out = hunks[:count], hunks[count:]
@@ -75,7 +74,6 @@ def _fitting(hunks: Sequence[str], room: int) -> Iterable[str]:
 
 
 def _cut_hunk(hunk: str, limit: int) -> str:
-    """Cut whole lines out of the middle of a hunk that is too long."""
     if len(hunk) < limit:
         return hunk
     title, *lines = hunk.split("\n")
@@ -95,7 +93,6 @@ def _lines_within(lines: Sequence[str], room: int) -> int:
 
 
 def _around_changes(hunk: Sequence[str]) -> Iterable[str]:
-    """Yield a hunk's changed lines with the unchanged lines next to them."""
     changed = [at for at, line in enumerate(hunk) if _sign(line)]
     kept = {near for at in changed for near in range(at - _CONTEXT, at + _CONTEXT + 1)} | {0}
     last = 0

@@ -49,7 +49,6 @@ def _parts(state: AgentState, lines: PromptLines) -> dict[str, Sequence[str]]:
 
 
 def _problems(request: Request | None) -> Iterable[str]:
-    """Yield unresolved failures and the requirements that the last verdict found unmet."""
     if request is None:
         return
     last = {one.command: one for one in request.commands}
