@@ -285,7 +285,6 @@ def small_verdict_schema(case: EvaluationCase) -> JsonSchema:
 
 
 def _numbered(case: EvaluationCase, *, with_priority: bool) -> Iterable[str]:
-    """Yield the requirements as numbered lines. One that equals the request does not repeat it."""
     for place, one in enumerate(case.requirements, start=1):
         whole = one.requirement == whole_request(case.request)
         priority = f" (priority {one.priority})" if with_priority else ""

@@ -153,7 +153,6 @@ def _prompt(traits: ModelTraits, task_list: TaskList, request: str) -> ModelRequ
 
 
 def _task_lines(tasks: Sequence[Task], budget: int) -> str:
-    """Return a line for each task, or only a count of the completed ones if the lines are too long."""
     lines = "\n".join(map(task_line, tasks))
     if estimate_tokens(lines) <= budget:
         return lines
