@@ -166,7 +166,7 @@ class ConsultationAnswered(Frozen):
     consultation_id: str
     answer: ChooseWay
     told: str = ""
-    """Message for the model: the user's wish and words, and what was found out for it."""
+    """Message for the model: the user's wish and words, and any findings about them."""
 
 
 class ActionQueued(Frozen):

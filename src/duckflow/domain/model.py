@@ -84,7 +84,7 @@ class ModelRequest(Frozen):
     answer_schema: JsonSchema | None = None
     tools: tuple[NativeTool, ...] = ()
     stop: tuple[str, ...] = ()
-    """Texts at which a model with constrained output stops; it also continues a last assistant message."""
+    """Texts at which a model with constrained output stops. It also continues a last assistant message."""
     max_tokens: int = 4096
     extra_tokens: int = 0
     """Tokens added to `max_tokens` after an answer was cut off; `llm.max_tokens` does not limit them."""

@@ -42,7 +42,7 @@ class TranscriptEntry(ChatMessage):
     digest: str | None = None
     """Digest of the file, if the entry shows all of it."""
     subject: str = ""
-    """Digest of a look's operation and arguments, equal for a later look at the same thing."""
+    """Digest of a read, fetch or command with its arguments; equal if it is repeated."""
     same_as: str = ""
     """Id of an earlier result with the same content, if this one only refers to it."""
     supports: Support = "change"

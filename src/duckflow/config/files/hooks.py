@@ -21,7 +21,7 @@ def read_hooks(path: Path, *, named: bool = False) -> HookList:
 
 
 def parse_hooks(content: str, origin: str) -> HookList:
-    """Parse hooks from text. Any mistake is a UsageError: a guard must not disappear unnoticed."""
+    """Parse hooks from text. Any mistake is a UsageError, since a hook that protects must not be dropped."""
     try:
         tables: object = _table(json.loads(content)).get("hooks", {})
         hooks: list[Hook] = []

@@ -85,7 +85,7 @@ class LoopTrace(Frozen):
     disturbed: bool = False
     """True if something else changed the workspace since the previous loop, or a background task ended."""
     unseen: tuple[str, ...] = ()
-    """Files changed by loops of this request and not looked at since."""
+    """Files that loops of this request changed and no later action has shown."""
     idle: bool = False
     """True if the model wanted to continue but did nothing."""
     stepped: bool = False

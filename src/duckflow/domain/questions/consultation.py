@@ -66,7 +66,7 @@ class ChoiceEffect(Frozen):
     redraws: bool = False
     """True to extract the requirements again, even if the user adds no words."""
     leads: bool = False
-    """True if what the user names becomes the first requirement, ahead of all others."""
+    """True if the user's words become the first requirement, ahead of all others."""
     plans: bool = False
     """True to divide the work into a plan before it continues."""
     sums_up: bool = False

@@ -117,7 +117,7 @@ def learn(objective: TaskObjective, constraints: Iterable[str]) -> TaskObjective
 def renew(objective: TaskObjective, said: str = "") -> TaskObjective:
     """Add the user's message to the request and restart the count of evaluations (J6).
 
-    Much may have changed outside meanwhile, so lists of actions that changed no file may be repeated.
+    Files may have changed outside meanwhile, so a list of actions that changed no file may be repeated.
     """
     request = objective.request
     if said.strip():

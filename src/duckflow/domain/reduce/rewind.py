@@ -19,7 +19,7 @@ def present(events: Iterable[StoredEvent]) -> Sequence[StoredEvent]:
 
 
 def rewind(state: AgentState, marker: StoredEvent, events: Sequence[StoredEvent]) -> AgentState:
-    """Return the state after a marker: the conversation as of then, the work and costs as of now."""
+    """Return the state after a rewind: the earlier conversation, with the files and costs of now."""
     past = new_state(state.session_id)
     upto = marker.event.to if isinstance(marker.event, Rewound) else marker.seq
     for recorded in present(one for one in events if one.seq < marker.seq):

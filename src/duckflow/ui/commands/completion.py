@@ -18,7 +18,7 @@ _TITLE = 50
 
 
 class Suggestions(Completer):
-    """Suggests from the text before the cursor. The client answers from memory, at every key press."""
+    """Suggests completions of the text before the cursor, from memory, since it runs at every key press."""
 
     def __init__(self, client: SessionClient) -> None:
         self._client = client

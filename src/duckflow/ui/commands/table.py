@@ -69,7 +69,7 @@ _MAX_HELP_CHARS = 200
 _ALIASES = {alias: command.name for command in COMMANDS.values() for alias in command.aliases}
 _REDO = ("redo", "やり直し", "やり直す")
 _CLOSE_MATCH = 0.75
-"""Similarity to a command required of a word that other words follow, since it may begin a message."""
+"""Required similarity to a command if more words follow, since the line may be a message."""
 SLASHES = ("/", "／")
 """First characters of a command: the plain slash, and the slash of Japanese input."""
 

@@ -19,7 +19,7 @@ Style = Literal["strong", "em", "s", "code", "link", "heading"]
 _CODES: dict[Style, str] = {"strong": "1", "em": "3", "s": "9", "code": "{}", "link": "4", "heading": "1;{}"}
 """Terminal codes of the styles; the slot takes a colour."""
 _OPEN, _CLOSE = 0x10FF00, 0x10FF80
-"""First marks: until it is drawn, a change of style is a character without width."""
+"""First marks of both kinds: until it is drawn, a change of style is a character without width."""
 _MARKS = lazy_regex("[\U0010ff00-\U0010ffff]")
 _INDENT = "  "
 

@@ -68,7 +68,7 @@ class Scrollback:
         self._flushing: asyncio.TimerHandle | None = None
 
     def write(self, texts: Iterable[str]) -> None:
-        """Write texts in order, each on new lines; each is made when its turn comes."""
+        """Write texts in order, each on new lines; each is computed only when it is written."""
         self._pending.append(iter(texts))
         if not self._app.is_running:
             self.finish()
@@ -107,7 +107,7 @@ class Scrollback:
     def _draw(self, lines: str) -> None:
         context = self._app.context
         if not lines:
-            self._app.invalidate()  # making no text may have changed the lines around the prompt
+            self._app.invalidate()  # the lines around the prompt may have changed even without text
             return
         with self._output.in_one_piece():
             running = self._app.is_running and context is not None

@@ -28,7 +28,7 @@ class Writer:
         formatted: bool = False,
     ) -> None:
         self.write = write
-        """Writes lines as they are, each made when its turn comes."""
+        """Writes lines as they are, and computes each only when it is written."""
         self._size = size
         self.formatted = formatted
         plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stdout.isatty()

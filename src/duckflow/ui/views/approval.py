@@ -138,7 +138,7 @@ def _facts(approval: Approval, reasons: str) -> Iterator[str]:
 
 
 def _size(line: TextLine) -> tuple[int, int]:
-    """Lines added and removed in one file."""
+    """Return the lines added and removed in one file."""
     values = {name: value for name, value in line.values.items() if isinstance(value, int)}
     lines = values.get("lines", 0)
     if line.key == "approval.impact.creates":

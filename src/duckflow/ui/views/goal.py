@@ -61,7 +61,7 @@ def evaluation_text(event: Evaluated) -> str:
 
 
 def _caps(evaluation: SatisfactionEvaluation) -> list[str]:
-    """Reasons why the request counts as not done, whatever the mean score is (J3)."""
+    """Return the reasons why the request counts as not done, whatever the mean score is (J3)."""
     return [text(f"goal.capped.{cap}") for cap in evaluation.caps if cap not in _DEDUCTIONS]
 
 

@@ -34,7 +34,7 @@ def undo_text(report: UndoReport) -> str:
 
 
 def undone_text(event: Undone) -> str:
-    """Return the same text, from the stored event."""
+    """Return the text of an undo from its stored event."""
     kind = "redo" if event.redo else "undo"
     report = UndoReport(kind=kind, actions=len(event.takes_back), restored=event.changes, left=event.left)
     return undo_text(report)

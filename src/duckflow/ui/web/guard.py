@@ -71,7 +71,7 @@ class RequestGuard:
         await self._inner({**scope, "path": "/" + scope["path"].removeprefix(self.place)}, receive, sealed)
 
     def _admit(self, scope: Scope, headers: Mapping[str, str]) -> str | None:
-        """Return None to refuse a request, a new cookie if it brought a token, else an empty text."""
+        """Return None to refuse a request, a new cookie if it brought a token, else ""."""
         host = headers.get("host", "")
         origin = headers.get("origin")
         if not is_loopback(host) or (origin is not None and origin != f"http://{host}"):
