@@ -92,7 +92,7 @@ class ChatLoop:
         return await self._dispatcher.proposal(approval) if approval and approval.editable else None
 
     async def choose(self, way: ChooseWay) -> RequestOutcome:
-        """Take the user's answer to the open consultation, and do what it says."""
+        """Carry out the user's answer to the open consultation."""
         if self._session.state.consultation is None or self._session.state.request is None:
             return await self.go_on()
         return await self._settle(self._choose(way))

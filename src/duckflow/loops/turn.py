@@ -68,7 +68,7 @@ class Turn:
         return outcome
 
     async def settle(self, error: ProviderError) -> RequestOutcome:
-        """After the model failed, report what it did before, and judge that without another attempt (A6)."""
+        """After the model failed, report its work so far, and judge it without another attempt (A6)."""
         self._session.record(*work_so_far(self._state, error))
         await self._dispatcher.settle_background()
         if self._state.approval is not None:
@@ -150,7 +150,7 @@ class Turn:
         return await self._conclude()
 
     async def _conclude(self) -> RequestOutcome | None:
-        """Do what the decision wants next. After an error plan again, after too many ask the user (D5)."""
+        """Follow the decision's next step. After an error plan again; after too many ask the user (D5)."""
         if self._state.status == Status.ERROR:
             return None if self._steps.recover() else self._ask(self._pacing.reason_to_ask())
         match self._state.next_step:

@@ -29,7 +29,7 @@ _MOST = 120_000
 """Most characters of differences to keep with a verdict."""
 
 _MUCH, _TESTS = 10_000, 3_000
-"""Characters of all differences beyond which those of tests are cut, and the size of each then."""
+"""If all differences exceed the first number of characters, those of tests are cut to the second."""
 
 _REMOVED = 2_000
 

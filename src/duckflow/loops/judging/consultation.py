@@ -21,7 +21,7 @@ from duckflow.domain.text import cut
 from duckflow.evaluation.continuation import situation_of
 
 CAUSES = ("limit", "errors", "stamina")
-"""Causes that the question names beside the situation."""
+"""Causes that the question names in addition to the situation."""
 
 SPENT = ("limit", "budget")
 """Causes of an over-exertion that mean a used-up limit. The question describes them differently."""

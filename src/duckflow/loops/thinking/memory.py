@@ -18,7 +18,7 @@ from duckflow.loops.session import Session
 from duckflow.store.memory import Memories
 
 MOST_MEMORIES = 500
-"""Notes kept; beyond that, those unused for the longest time are dropped."""
+"""Maximum number of notes; those unused for the longest time are dropped first."""
 
 _REQUEST, _HOW = 80, 90
 _LATELY = 40

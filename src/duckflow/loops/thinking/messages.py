@@ -1,4 +1,4 @@
-"""Reads a user's message: adds notes from hooks and the folder, and reads the files that it names."""
+"""Reads a user's message: adds notes from hooks and the folder, and reads items that the message mentions."""
 
 import asyncio
 import re
@@ -43,7 +43,7 @@ class MessageReader:
         return message, problems
 
     async def look_ahead(self, said: UserMessage) -> None:
-        """Read mentioned files, and for a small model also those that the message only names."""
+        """Read @-mentioned items, and for a small model named files. Warn if it can't see the pictures."""
         await self._dispatcher.look_at_mentions(said.text)
         traits = await self._model.traits()
         if said.pictures and not traits.sees:
