@@ -107,7 +107,7 @@ CHECKERS: tuple[Checker, ...] = (
     _row("javac", (".java",), "-proc:none -Xlint:none -d $TMPDIR/java {path}"),
     _reads("xmllint", ".xml", ".svg", arguments="--noout --nonet {path}"),
 )
-"""All tools. Those that a project has configured come first; of the others, one per name is used."""
+"""All tools. Rows without `set_up_by` are fallbacks for programs that the project has not configured."""
 
 _ONE_FILE = ("node --check", "bash -n", "ruby -c", "php -l")
 
@@ -123,7 +123,7 @@ def known(path: str, table: Sequence[Checker] = CHECKERS) -> bool:
 
 
 def with_rows(more: Iterable[Checker], own: Mapping[str, Any]) -> tuple[Checker, ...]:
-    """Return the table with the user's rows first, then `more`; the first row of a name counts."""
+    """Return the table with the user's rows first, then `more`. Both replace built-in rows of their names."""
     rows = [Checker.model_validate({"name": name, **row}) for name, row in own.items()]
     added = [*rows, *(one for one in more if one.name not in own)]
     names = {one.name for one in added}

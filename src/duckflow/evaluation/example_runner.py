@@ -21,7 +21,7 @@ from typing import Any
 _SECONDS = 10
 _LONGEST = 200
 _FOREIGN = (ModuleNotFoundError, SystemExit, EOFError, TimeoutError)
-"""Import errors that do not count against the code."""
+"""Errors during an import that are no fault of the code."""
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ _OPERATOR = lazy_regex(r"[();<>|&]+")
 _BETWEEN = ("&&", "||", ";", "|")
 _READS = lazy_regex(r"(?:(?:ls|true|wc)\b|git (?:diff|log|status)\b).*|")
 _FILTERS = lazy_regex(r"(?:tail|head|cat)\b.*|")
-"""Commands beside the tests that print no test summary, and those that pass on part of the output."""
+"""Commands permitted beside the tests: those that print no test summary, and filters of the output."""
 
 _FLAGS = frozenset(
     ("-q", "-qq", "-v", "-vv", "-x", "-s", "-l", "--exitfirst", "--quiet", "--verbose", "--no-header")

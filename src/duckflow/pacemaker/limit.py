@@ -38,7 +38,7 @@ COMPLEXITY_WEIGHT = 0.4
 """Increase of the loops at full complexity."""
 
 MOST_FILES, MOST_MESSAGES, ERROR_WEIGHT = 8, 15, 3.0
-"""Files, messages and the reciprocal of the share of failed actions that count as fully complex."""
+"""Number of files and of messages that count as fully complex; weight of the share of failed actions."""
 
 UNKNOWN_COMPLEXITY = 0.3
 """Complexity while nothing is known."""

@@ -20,7 +20,7 @@ LOOK_BACK = 4
 """Number of earlier loops to compare a loop with."""
 
 SAME_FAILURES = 3
-"""Number of equal failures that is a sign."""
+"""Number of equal failures that counts as a sign."""
 
 ALIKE = 0.6
 """Share of common words from which two plans count as the same."""

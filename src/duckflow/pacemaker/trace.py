@@ -160,7 +160,7 @@ def came_back(earlier: Sequence[PastAction], act: PastAction) -> bool:
 
 
 def shows_more(earlier: Sequence[PastAction], act: PastAction) -> bool:
-    """Return whether a look found something new, judging by what it showed rather than by its call (H3)."""
+    """Return whether a look showed something new, by its result rather than its call (H3)."""
     if any(one.call == act.call and (one.result == act.result or one.changed) for one in earlier):
         return False
     if not act.version:
