@@ -30,7 +30,6 @@ async def choose_model(env: Mapping[str, str]) -> ModelChoice:
 
 
 async def _by_environment(provider: Provider, env: Mapping[str, str]) -> ModelChoice | None:
-    """Return the provider's model if the environment sets its key or its address."""
     if not provider.default_model:
         return None
     endpoint = endpoint_of(provider, env)

@@ -15,7 +15,7 @@ _SIZE = lazy_regex(r"(?<![a-z0-9.])e?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")
 _UNITS = {"b": 1e9, "m": 1e6}
 
 _WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length")
-"""Fields in which servers name a model's window; llama.cpp has its own."""
+"""Fields in which servers name a model's window; llama.cpp names it in `meta.n_ctx`."""
 
 
 class ServedModel(NamedTuple):

@@ -33,9 +33,8 @@ async def open_client(
 ) -> ModelClient:
     """Return a client for model `name` that retries while its provider is busy.
 
-    Imports only the code that this provider needs. `asked` counts the calls that earlier processes of the
-    same run made, by type of output; a script continues after them. `others` are the providers of plugins.
-    `learned` are the context windows that earlier sessions read from errors.
+    `asked` counts the calls of earlier processes in the same run, by type of output; a script continues
+    after them. `others` are the providers of plugins.
     """
     kind, _, rest = name.partition(":")
     own = others.get(kind)
@@ -47,7 +46,7 @@ async def open_client(
 
 
 def _place(name: str, env: Mapping[str, str], *, own: bool) -> str:
-    """Return the model with its address: another server may serve the same model with another window."""
+    """Return the model with its address, since another server may serve it with another window."""
     if own or name.partition(":")[0] not in PROVIDERS:
         return name
     endpoint = find_endpoint(name, env)
@@ -99,7 +98,7 @@ def _open_other(endpoint: Endpoint, traits: ModelTraits) -> ModelClient:
 
 
 def _embedded(settings: LlmSettings) -> EmbeddedSettings:
-    """Return the embedded model's settings. `llm.embedded.window` overrides `llm.window`."""
+    """`llm.embedded.window` overrides `llm.window`."""
     own = settings.embedded
     wanted = None if "window" in own.model_fields_set else settings.window
     return replace(own, window=wanted) if wanted else own

@@ -75,7 +75,6 @@ class RetryingClient(WrappingClient):
             await self._sleep(wait)
 
     def _wait(self, tried: int, asked_for: float | None) -> float:
-        """Return the wait that the provider asked for, else one that doubles each time, with jitter."""
         if asked_for is not None:
             return max(asked_for, 0.0)
         return min(FIRST_WAIT_S * 2 ** (tried - 1), LONGEST_WAIT_S) * (0.5 + self._chance() / 2)

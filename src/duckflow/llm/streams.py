@@ -1,4 +1,4 @@
-"""Helpers that close a stream together with its reader, and end it when its time is up."""
+"""Streams that close together with their reader, and that end when their time is up."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator

@@ -88,7 +88,6 @@ async def find_traits(endpoint: Endpoint, settings: LlmSettings, env: Mapping[st
 def _window(
     endpoint: Endpoint, told: int | None, named: int | None, *, small: bool
 ) -> tuple[int, WindowSource]:
-    """Return the window from the server, else from the name, else the usual one, and its source."""
     if told:
         return told, "server"
     if named:
@@ -99,7 +98,6 @@ def _window(
 
 
 async def _served(endpoint: Endpoint) -> ServedModel:
-    """Return the server's entry for the model, else its first entry, else an empty one."""
     served = await list_served(endpoint, PROBE_TIMEOUT_S)
     named = [model for model in served if model.name == endpoint.model]
     return next(iter([*named, *served]), ServedModel())

@@ -25,7 +25,7 @@ KEPT = timedelta(days=30)
 _MOST_MODELS = 200
 _MOST_BYTES = 200_000
 _SCALES = 0.5, 3.0
-"""Plausible ratios of actual to estimated tokens. A ratio outside them counts more than the prompt."""
+"""Range of plausible ratios of actual to estimated tokens. Outside it, the error counted other things too."""
 
 
 class LearnedWindow(Frozen):
@@ -66,7 +66,6 @@ class LearnedWindows:
                 temporary.unlink()
 
     def _read(self) -> dict[str, LearnedWindow]:
-        """Return the windows that have not expired. An unreadable file counts as empty."""
         try:
             with self._path.open("rb") as file:
                 models = _LearnedFile.model_validate_json(file.read(_MOST_BYTES)).models
@@ -116,10 +115,9 @@ class WindowedClient(WrappingClient):
 
 
 def window_after(traits: ModelTraits, error: PromptTooLong, estimated: int) -> tuple[int, float]:
-    """Return the new window and token scale after an error for a prompt of `estimated` tokens.
+    """Return the window and token scale to use after an error for a prompt of `estimated` tokens.
 
-    The next prompt is always shorter, even if the error names a window that the prompt fits in. If the error
-    names none, half of the prompt's size becomes the window.
+    The next prompt is always shorter, even if the prompt would fit in the window that the error names.
     """
     scale = traits.token_scale
     if error.asked and estimated:

@@ -96,7 +96,7 @@ def join_parts(first: str, rest: str) -> str:
 
 
 def _overlap(first: str, rest: str) -> int:
-    """Return how many characters at the start of `rest` repeat the end of `first`, 0 if by chance."""
+    """Return the length of the start of `rest` that repeats the end of `first`; 0 if that may be chance."""
     for length in range(min(len(first), len(rest), _LONGEST_OVERLAP), _OVERLAP - 1, -1):
         if first.endswith(rest[:length]) and len(set(rest[:length])) >= _LETTERS:
             return length

@@ -1,8 +1,7 @@
-"""Extract the top-level "reply" string of a JSON object while the model still writes it.
+"""Extract the top-level "reply" string of a JSON object while the model writes it, only to display it.
 
-The result is for display only: the whole answer is parsed strictly once it is complete. Each piece is read
-once; pydantic_core's partial parsing reads the whole text again for every piece, which took twenty times as
-long for a reply of 200 kB, and grows quadratically.
+Each piece is read once. pydantic_core's partial parsing reads the whole text again for every piece, which
+took twenty times as long for a reply of 200 kB.
 """
 
 import json
@@ -91,8 +90,6 @@ class _Opening:
 
 
 class _ObjectReply:
-    """Parser for a JSON object that arrives in pieces; decodes its "reply" string."""
-
     def __init__(self) -> None:
         self._held = ""
         """Start of an object or of an escape sequence whose next characters have not arrived yet."""
@@ -157,7 +154,6 @@ class _ObjectReply:
             self._string = "reply" if self._key == "reply" else "other"
 
     def _take(self, raw: str) -> str:
-        """Process the next part of a string, and return its characters if they belong to the reply."""
         if self._string == "key" and len(self._key) < _LONGEST_KEY:
             self._key += _decoded(raw)
         return _decoded(raw) if self._string == "reply" else ""

@@ -64,7 +64,7 @@ def find_parts(text: str, *, ended: bool = False) -> tuple[FoundObject, Blocks]:
 
 
 def split_blocks(text: str, *, before: str = "", ended: bool = False) -> tuple[str, Blocks]:
-    """Return a text without its raw blocks, and the blocks. `before` tells whether a code fence is open."""
+    """Return a text without its raw blocks, and the blocks. `before` may have opened a code fence."""
     plain: list[str] = []
     blocks: Blocks = {}
     at = 0
@@ -163,7 +163,6 @@ class _Filling:
         self.faults: list[str] = []
 
     def value(self, path: str, key: str, value: JsonValue, *, argument: bool = False) -> JsonValue:
-        """Return a value with its blocks inserted."""
         if isinstance(value, str) and argument and len(value) <= _LONGEST_NAME:
             self.arguments.add(value)
         if isinstance(value, list):

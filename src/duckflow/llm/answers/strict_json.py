@@ -93,7 +93,6 @@ class _Reader:
         """Errors after which the parser could continue."""
 
     def container(self, depth: int = 1) -> JsonObject | list[JsonValue]:
-        """Read the object or list that begins here."""
         if depth > MAX_DEPTH:
             raise self._fault(f"nested deeper than {MAX_DEPTH} levels")
         members: JsonObject = {}

@@ -1,7 +1,4 @@
-"""Ask a model for a structured answer, and ask again if the answer can't be understood (A6).
-
-Used for every kind of structured answer. No part of an answer is used before all of it is validated.
-"""
+"""Ask for a structured answer, and again if it is unusable. No part is used before all is valid (A6)."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -96,7 +93,6 @@ def _understand(
     answer: type[T],
     check: Callable[[T], Iterable[str]] | None,
 ) -> tuple[T, AnswerFields]:
-    """Return the answer, complete and permitted. Raise UnusableAnswer with all its faults otherwise."""
     check_whole(response)
     if response.calls:
         raise UnusableAnswer("no tool can be called here: give the JSON object as text")
@@ -122,7 +118,6 @@ def read_answer(
 
 
 def _is_usable(response: CollectedResponse, request: ModelRequest, answer: type[BaseModel]) -> bool:
-    """Return True if a response that was cut is a valid answer all the same."""
     try:
         _understand(response, request, answer, None)
     except UnusableAnswer:
@@ -147,7 +142,6 @@ def check_whole(response: CollectedResponse) -> None:
 def _repair(
     request: ModelRequest, client: ModelClient, response: CollectedResponse, faults: tuple[str, ...]
 ) -> ModelRequest:
-    """Return the request with the bad answer and its faults appended."""
     said = [response.text.strip(), *(f"{call.name} {call.arguments}" for call in response.calls)]
     shown = min(max(client.traits.window // _WINDOW_SHARE, SHOWN_AGAIN), MOST_SHOWN_AGAIN)
     bad = cut(_encodable("\n".join(said)).strip(), shown) or "(nothing)"

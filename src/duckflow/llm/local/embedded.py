@@ -35,7 +35,7 @@ ALIKE = 16
 
 
 def drafts(wanted: Literal["auto", "on", "off"], processor: str) -> bool:
-    """Return True if n-gram drafting is on. It pays if reading is several times as fast as writing."""
+    """Return True if n-gram drafting is on; `auto` means x86, where reading is much faster than writing."""
     return wanted == "on" or (wanted == "auto" and processor.lower() in ("x86_64", "amd64"))
 
 
@@ -165,7 +165,7 @@ class EmbeddedModel:
                     report(read["processed"] / max(read["total"], 1))
 
     async def _chunks(self, worker: WorkerProcess, request: ModelRequest) -> AsyncGenerator[dict[str, Any]]:
-        """Yield the chunks of the answer to a request; stop the process if the reader leaves early."""
+        """Yield the chunks of the answer; stop the generation if the reader leaves early."""
         number, ended = self._ask(worker, "ask", {"body": completion(request)}), False
         try:
             while not ended:
@@ -204,7 +204,7 @@ class EmbeddedModel:
 
     @asynccontextmanager
     async def _ready_worker(self) -> AsyncGenerator[WorkerProcess]:
-        """Reserve the process once it is ready. Convert its unexpected end to our error."""
+        """Reserve the process for the block, and translate its unexpected end."""
         async with self._lock:
             worker = await self._loaded()
             try:
@@ -215,7 +215,6 @@ class EmbeddedModel:
                 raise Unavailable("embedded.died", model=self.traits.name, status=status) from exc
 
     async def _loaded(self) -> WorkerProcess:
-        """Return the process once it is ready, starting it if necessary."""
         if self._worker is None:
             await self.load()
         worker = self._worker

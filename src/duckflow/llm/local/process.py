@@ -104,7 +104,6 @@ def _spawn(descriptor: int, errors: IO[bytes]) -> subprocess.Popen[bytes]:
 
 
 def _wait(process: subprocess.Popen[bytes]) -> int:
-    """Wait for the exit status, and kill the process if that takes too long."""
     try:
         return process.wait(GRACE_S)
     except subprocess.TimeoutExpired:

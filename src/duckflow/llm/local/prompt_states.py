@@ -1,8 +1,7 @@
-"""Saved prompt states of an embedded model, in the runtime's format, so that no prompt is evaluated twice.
+"""Saved prompt states of an embedded model: on a small machine, evaluating a prompt takes most of the time.
 
-On a small machine, evaluating the prompt takes most of the time. There are two kinds of states: of the
-beginning that all sessions share, and of a session at its end. A state is found only for the same model file,
-runtime, window and texts; the runtime compares it with a prompt token by token and uses the common part.
+A `beginning` is shared by all sessions; a `session` is the last prompt of one. The runtime compares a state
+with the new prompt token by token, and evaluates only the rest.
 """
 
 import hashlib

@@ -29,7 +29,7 @@ def completion(request: ModelRequest) -> dict[str, Any]:
         "cache_prompt": True,
         "stream": True,
         "stream_options": {"include_usage": True},
-        # Sends a chunk for each batch of the prompt, which shows progress and allows to stop there.
+        # Sends a chunk for each batch of the prompt, to show progress and to stop there.
         "return_progress": True,
     }
     if request.seed is not None:

@@ -117,7 +117,6 @@ class Worker:
         return body
 
     def _count(self, text: str) -> int | None:
-        """Count the tokens of a text."""
         answer = self._post("/tokenize", {"content": text})
         return len(answer["tokens"]) if answer and "tokens" in answer else None
 

@@ -132,7 +132,6 @@ def _check_space(place: WeightsFiles) -> None:
 
 @contextmanager
 def _translated_errors(place: WeightsFiles) -> Generator[None]:
-    """Convert OSError of the disk to a ProviderError."""
     try:
         yield
     except OSError as exc:

@@ -94,7 +94,6 @@ class Fallbacks:
     def _find(
         self, refusal: ProviderError, said: str, body: Body, passing: list[Fallback]
     ) -> Fallback | None:
-        """Return an unused fallback that fits this error, or None."""
         if refusal.key != REFUSED:
             return None
         for fallback in self._table:

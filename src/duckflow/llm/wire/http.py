@@ -69,7 +69,6 @@ class HttpConnection:
                     yield data.decode("utf-8", "replace")
 
     async def _event_data(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        """Yield the data of each complete event that has any."""
         data: list[bytes] = []
         size, rest = 0, bytearray()
         async for piece in pieces:

@@ -330,7 +330,6 @@ class OpenAIResponse:
         yield StreamEnd(stop=stop, usage=self._usage)
 
     def _think(self, message: JsonFields) -> str:
-        """Return the thinking in a message, and store it by the field in which it arrived."""
         parts = message.values.get("content")
         found = {
             "reasoning_content": message.text("reasoning_content"),

@@ -97,7 +97,6 @@ class PlainClient:
             await _close(self._idle.pop()[-1])
 
     async def _take(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
-        """Return an idle connection that the server has not closed."""
         while self._idle:
             since, reader, writer = self._idle.pop()
             if monotonic() - since < IDLE_S and not reader.at_eof() and not writer.is_closing():
@@ -127,7 +126,6 @@ def speaks_plainly(endpoint: Endpoint) -> bool:
 
 
 async def _close(writer: asyncio.StreamWriter, *, abort: bool = False) -> None:
-    """Close a connection, or abort it if its answer was not read completely."""
     if abort:
         writer.transport.abort()
     writer.close()

@@ -215,7 +215,6 @@ def _asked(
 
 
 def _piece(event: object) -> TextPiece | ThinkingPiece | ToolCall | None:
-    """Convert an event to our piece; None if it has no counterpart."""
     match event:
         case parts.PartStartEvent(part=parts.TextPart(content=text)) if text:
             return TextPiece(text=text)

@@ -32,9 +32,8 @@ def bearer(key: str) -> dict[str, str]:
 def usable_messages(
     request: ModelRequest, model: str, *, fitting_id: Pattern[str] = CHAT_ID
 ) -> tuple[ChatMessage, ...]:
-    """Return the messages in a form that a provider accepts.
+    """Return the messages in a form that a provider accepts: valid ids and arguments, no foreign thoughts.
 
-    Removes other models' thoughts, makes the ids of calls unique and valid, and makes arguments JSON objects.
     If the request offers no tools, calls and results become text.
     """
     usable: list[ChatMessage] = []
@@ -98,10 +97,9 @@ def leading_system(messages: Sequence[ChatMessage]) -> int:
 
 
 def cache_marks(messages: Sequence[ChatMessage]) -> set[int]:
-    """Return the indexes of the messages to mark as the end of a cached prefix.
+    """Return the indexes of the messages that end a cached prefix: of the system part and of stable turns.
 
-    These are the end of the system part and of the last stable turns that are no answers. Answers are never
-    marked, because some of their blocks do not accept a mark.
+    Answers are never marked, because some of their blocks do not accept a mark.
     """
     system = leading_system(messages)
     stable = [at for at, message in enumerate(messages) if message.stable]

@@ -97,10 +97,7 @@ def _version(name: str) -> tuple[int, int]:
 
 
 def _items(message: ChatMessage, request: ModelRequest, asker: str, *, marked: bool) -> Iterator[Body]:
-    """Yield the items of a message.
-
-    Reasoning precedes the item it led to, and both keep their ids: OpenAI refuses one without the other.
-    """
+    """Yield the items of a message. Reasoning and its item keep their ids: OpenAI refuses one alone."""
     if message.result_of:
         output = _content(message, request, marked=marked)
         yield {"type": "function_call_output", "call_id": message.result_of, "output": output}
@@ -272,7 +269,6 @@ def _message(item: JsonFields) -> str:
 
 
 def _readable(item: JsonFields) -> str:
-    """Return the readable part of reasoning."""
     parts = item.objects("summary") or item.objects("content")
     return "\n\n".join(part.text("text") for part in parts if part.text("text"))
 
@@ -289,7 +285,6 @@ def _usage(counts: JsonFields) -> Usage:
 
 
 def _failure(failure: dict[str, JsonValue]) -> StreamedError:
-    """Convert an error inside an answer to a StreamedError with the HTTP status that fits its code."""
     code, message = str(failure.get("code") or failure.get("type") or ""), failure.get("message") or ""
     if code.isdigit() and int(code) >= 400:
         status = int(code)

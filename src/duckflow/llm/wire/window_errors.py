@@ -92,7 +92,6 @@ def read_too_long(status: int, body: str) -> TooLong | None:
 
 
 def _number(patterns: Iterable[Pattern[str]], said: str) -> int | None:
-    """Return the first plausible number that a pattern finds."""
     for pattern in patterns:
         for match in pattern.finditer(said):
             number = int(match[1].replace(",", "").replace("_", ""))
