@@ -10,14 +10,14 @@ from duckflow.domain.session_client import SessionUpdate
 
 
 class Receipt:
-    """A command that was sent; await it for the result. Cancelling the wait does not stop the command."""
+    """Receipt for a sent command; await it for the result. Cancelling the wait does not stop the command."""
 
     def __init__(self, command: SessionCommand, *, guest: bool = False) -> None:
         loop = asyncio.get_running_loop()
         self.command = command
         self.guest = guest
         self.taken: asyncio.Future[str] = loop.create_future()
-        """Empty once the command begins, or the catalogue key of the objection to it."""
+        """Set when the command begins: empty, or the catalogue key of the objection to it."""
         self.done: asyncio.Future[SessionResult] = loop.create_future()
 
     def __await__(self) -> Generator[object, None, SessionResult]:
@@ -43,7 +43,7 @@ class Receipt:
 
 
 class UpdateQueue:
-    """One client's updates: a subscriber that is iterated over until it is closed."""
+    """Queue of one client's updates: a subscriber to iterate over until it is closed."""
 
     def __init__(self) -> None:
         self._updates: deque[SessionUpdate] = deque()

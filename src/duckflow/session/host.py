@@ -1,7 +1,7 @@
-"""The session's actor: owns the parts of an open session and carries out every command, one after the other.
+"""The session's actor: owns the parts of an open session and carries out commands one after the other.
 
-Read `SessionHost._perform`: it is the only place that interprets commands. Interfaces are clients (`local`),
-and so are other processes (`remote`). These leave commands in the database, which count as those of guests.
+`SessionHost._perform` carries out commands. Interfaces are clients (`local`), other processes are guests:
+they (`remote`) leave commands in the database.
 """
 
 import asyncio
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 IDLE_S = 60.0
 """Idle seconds after which a session that only guests use is closed."""
 ASKED_S = 600.0
-"""The same while a question is open."""
+"""Idle seconds while a question is open."""
 _LOOK_S = 0.15
-"""Seconds between two looks for commands of other processes (M7); a look reads one number."""
+"""Seconds between two checks for commands of other processes (M7); each reads one number."""
 _SHELL = "shell.run"
 _AT_ONCE = (
     commands.CancelWork,
@@ -55,8 +55,7 @@ _log = logging.getLogger(__name__)
 
 
 class SessionHost:
-    """One open session. If it is `driven` by a program, requests of guests wait for its next owner, and the
-    work on a request includes its background."""
+    """One open session. If a program drives it (`driven`), requests of guests wait for the next owner."""
 
     def __init__(
         self, app: App, subscribers: Sequence[UpdateSubscriber], title: "TitleWriter | None", *, driven: bool
@@ -65,7 +64,7 @@ class SessionHost:
         self._subscribers = [*subscribers]
         self._driven = driven
         self.outcome: RequestOutcome | None = None
-        """The outcome of the last work."""
+        """Outcome of the last work."""
         self._title = title
         self._waiting: list[Receipt] = []
         self._work: asyncio.Task[SessionResult] | None = None
@@ -73,7 +72,7 @@ class SessionHost:
         self._reported = False
         self._stirred = asyncio.Event()
         self.leaving = False
-        """True once no more commands are taken."""
+        """True once the host accepts no more commands."""
         app.session.subscribe(self._note)
         self._keep(self._serve_inbox())
 
@@ -90,7 +89,7 @@ class SessionHost:
 
     @property
     def state(self) -> AgentState:
-        """The newest state."""
+        """Newest state."""
         return self.app.session.state
 
     @property
@@ -109,12 +108,12 @@ class SessionHost:
         return self._work is not None
 
     def subscribe(self, subscriber: UpdateSubscriber) -> None:
-        """Show it every update from now on."""
+        """Send every update from now on to the subscriber."""
         self._subscribers.append(subscriber)
         self.app.session.subscribe(subscriber)
 
     def show_status(self) -> None:
-        """Tell the subscribers that the work, or a fact for the status bar, has changed."""
+        """Notify subscribers that `busy` or a value of the status bar has changed."""
         for subscriber in self._subscribers:
             subscriber(StatusChanged(busy=self.busy))
 
@@ -158,7 +157,7 @@ class SessionHost:
         return isinstance(command, _AT_ONCE)
 
     async def until_idle(self) -> None:
-        """Wait until nothing was done for a while, or `leave` was called."""
+        """Wait until the session was idle long enough to be closed, or `leave` was called."""
         while not self.leaving:
             self._stirred.clear()
             try:
@@ -168,7 +167,7 @@ class SessionHost:
                 self.leave()
 
     def leave(self) -> bool:
-        """Take no more commands, so that the session can be closed; False if it is at work."""
+        """Accept no more commands, so that the session can be closed; return False if it is at work."""
         if self.busy or self.state.background_runs or not all(one.guest for one in self._waiting):
             return False
         self.leaving = True
@@ -176,7 +175,7 @@ class SessionHost:
         return True
 
     async def stop(self) -> None:
-        """Stop the work and wait until it has stopped."""
+        """Cancel the current work and wait until it has stopped."""
         if self._work is not None:
             self._work.cancel()
             await asyncio.wait([self._work])
@@ -204,7 +203,6 @@ class SessionHost:
             self._advance()
 
     def _advance(self) -> None:
-        """Begin the next command that can begin."""
         self._stirred.set()
         if self._work is not None or self.leaving:
             return
@@ -253,7 +251,6 @@ class SessionHost:
         receipt.end(result)
 
     def _act(self, command: SessionCommand) -> SessionResult:
-        """Carry out a command that acts beside the work."""
         match command:
             case commands.CancelWork():
                 if self._driven:
@@ -278,7 +275,6 @@ class SessionHost:
         return SessionResult()
 
     async def _perform(self, command: SessionCommand) -> SessionResult:
-        """Carry out a command in its turn."""
         chat = self.app.chat
         match command:
             case commands.SayMessage(text=said):
@@ -321,7 +317,7 @@ class SessionHost:
         )
 
     async def _meant(self, said: str) -> str:
-        """Replace a command of the user's own, or a prompt of an MCP server, by its text."""
+        """Expand a user-defined command or a prompt of an MCP server to its text."""
         prompt = read_prompt(said)
         if prompt is None:
             return find_custom(said, self.app.extensions.commands) or said
@@ -353,15 +349,15 @@ class SessionHost:
         task.add_done_callback(self._behind.discard)
 
     async def _serve_inbox(self) -> None:
-        """Carry out the commands that other processes left in the database, each once it need not wait.
+        """Carry out commands of other processes, each when it can begin.
 
-        A command is settled first, so a crash may lose it, but it is never carried out twice.
+        A command is settled first: a crash may lose it, but it is never carried out twice.
         """
         database = self.app.log.database
         inbox, seen = CommandInbox(database), -1
         waiting: Sequence[WaitingCommand] = ()
         while True:
-            with suppress(UserError):  # the database is busy or away: the work itself reports it
+            with suppress(UserError):  # the database is unreachable: the work itself reports it
                 version = database.version()
                 if waiting or version != seen:
                     waiting, seen = inbox.waiting(self.session_id), version
@@ -373,7 +369,7 @@ class SessionHost:
 
 
 async def _begin_and_stop(work: Coroutine[Any, Any, object]) -> None:
-    """Let the work record its first step, and cancel it where it first waits."""
+    """Let the work record its first step, then cancel it at its first wait."""
     task = asyncio.ensure_future(work)
     await asyncio.sleep(0)
     task.cancel()

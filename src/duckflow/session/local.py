@@ -1,4 +1,4 @@
-"""A client in the process that has the session open."""
+"""Client in the process that has the session open."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -31,7 +31,7 @@ _DEPTH = 8
 
 
 class LocalSession:
-    """The session of a host, for one client."""
+    """View of a host's session for one client."""
 
     def __init__(self, host: SessionHost, loaded: LoadedSettings) -> None:
         self._host = host
@@ -43,7 +43,7 @@ class LocalSession:
 
     @property
     def state(self) -> AgentState:
-        """The newest state."""
+        """Newest state."""
         return self._host.state
 
     @property
@@ -52,7 +52,7 @@ class LocalSession:
         return self._host.busy
 
     def send(self, command: SessionCommand) -> Receipt:
-        """Send a command; it is carried out at once or in its turn."""
+        """Send a command, to be carried out at once or in its turn."""
         return self._host.send(command)
 
     def updates(self) -> AsyncIterator[SessionUpdate]:
@@ -62,7 +62,7 @@ class LocalSession:
         return updates
 
     async def keep_ready(self) -> None:
-        """Prepare sandbox, files and model in the background; refresh the lists after each work."""
+        """Prepare sandbox, files and model; refresh the files and the window whenever work ends."""
         updates = self.updates()
         self._set_status(self.status._replace(sandbox=(await self._app.shell.sandbox()).level))
         await self._list_files()
@@ -76,7 +76,7 @@ class LocalSession:
                 await self._learn_window()
 
     async def proposal(self) -> str | None:
-        """Return the whole text that the open question would write or run; None if it can't be changed."""
+        """Return the text that the open approval would write or run; None if the user can't edit it."""
         return await self._app.chat.proposal()
 
     async def diff(self, *, session: bool = False) -> str:
@@ -92,7 +92,7 @@ class LocalSession:
         return past_messages(self._app.log.load(self.state.session_id))
 
     def files(self) -> Sequence[str]:
-        """Return names that can follow an @: files, as last listed, and resources of MCP servers."""
+        """Return names that can follow an @: files as last listed, and resources of MCP servers."""
         return [*self._files, *(f"{one.name}:{uri}" for one in self.servers() for uri in one.resources)]
 
     def models(self) -> Sequence[str]:
@@ -133,7 +133,7 @@ class LocalSession:
         self._files = [entry.path for entry in listing.entries if entry.kind == "file"]
 
     async def _learn_window(self) -> None:
-        with suppress(ProviderError):  # the next message meets the same error, and reports it
+        with suppress(ProviderError):  # the next message fails with the same error, and reports it
             self._set_status(self.status._replace(window=(await self._app.model.traits()).window))
 
     def _set_status(self, status: EngineStatus) -> None:

@@ -1,7 +1,4 @@
-"""A client of a session that another process has open (M7).
-
-It reads the database and the live file, and leaves commands in the session's inbox.
-"""
+"""Client of a session that another process has open: reads its events, leaves commands in its inbox (M7)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
@@ -36,11 +33,11 @@ from duckflow.store.sessions import SessionSummary
 
 _LOOK_S = 0.1
 _OWNER_LOOKS = 10
-"""Number of looks between two checks that the session is still open."""
+"""Number of reads between two checks that the session is still open."""
 
 
 async def leave_command(inbox: CommandInbox, session_id: str, command: ClientCommand) -> str:
-    """Leave a command for the process that has the session open; return its objection once it is known."""
+    """Leave a command for the process that has the session open; wait for its objection, empty if none."""
     number = inbox.put(session_id, command)
     if not number:
         return "web.too_many"
@@ -50,7 +47,7 @@ async def leave_command(inbox: CommandInbox, session_id: str, command: ClientCom
 
 
 class RemoteSession(SessionClient):
-    """A session of another process. A result says that a command was taken, not that it was carried out."""
+    """A session of another process. A result means that a command was accepted, not that it was done."""
 
     def __init__(self, log: SqliteEventLog, found: SessionSummary, redactor: Redactor) -> None:
         self._log = log
@@ -67,7 +64,7 @@ class RemoteSession(SessionClient):
 
     @property
     def state(self) -> AgentState:
-        """The state after the last event that was read."""
+        """State after the last event read."""
         return self._state
 
     @property
@@ -80,7 +77,7 @@ class RemoteSession(SessionClient):
         return present(self._log.load(self._found.id))
 
     def send(self, command: SessionCommand) -> Receipt:
-        """Leave a command in the inbox, without secrets; some work only where the session is open."""
+        """Leave a command in the inbox, with secrets removed. Some work only in the owning process."""
         receipt = Receipt(command)
         if is_sendable(command):
             self._keep(self._leave(receipt, self._redactor.clean_all(command)))
@@ -89,7 +86,7 @@ class RemoteSession(SessionClient):
         return receipt
 
     async def updates(self) -> AsyncIterator[SessionUpdate]:
-        """Return all updates, until no process has the session open."""
+        """Yield updates as long as a process has the session open."""
         yield StatusChanged(busy=self.busy)
         looks = 0
         while looks % _OWNER_LOOKS or holder_of(self._found.workspace) == self._found.id:
