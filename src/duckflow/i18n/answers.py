@@ -29,7 +29,7 @@ _WITH_YES = _YES | frozenset(
 _YES_PHRASE = lazy_regex(r"\bof course\b|\bthat(?:s| is) (?:fine|good|ok|okay|right)\b")
 _NO = frozenset(["n", "no", "nope", "nah"])
 _STOP = frozenset(["not", "never", "dont", "stop", "cancel", "reject", "refuse", "deny", "wait"])
-"""Words that also mean no, but belong to the reason."""
+"""Words that mean no and stay part of the reason."""
 _NO_IDIOM = lazy_regex(r"no[\s,]+(?:problem|problems|worries|objection|objections)\b")
 """Idioms that begin like a no and mean yes: unclear."""
 _ALWAYS = frozenset({"a", "always", "allow"})
@@ -70,7 +70,7 @@ def read_answer(said: str) -> AnswerApproval | None:
 
 
 def read_choice(said: str, consultation: Consultation) -> ChooseWay | None:
-    """Interpret a choice by number or name, with further words, or only words. None if there is no choice."""
+    """Read a choice by number or name, with or without words, or only words; None for an unknown number."""
     first, *others = said.split(maxsplit=1) or [""]
     number, *more = _BEHIND_NUMBER.split(first, maxsplit=1)
     word = unicodedata.normalize("NFKC", number).strip(".)").casefold()
@@ -121,7 +121,6 @@ def _first_word(plain: str) -> str:
 
 
 def _rest(said: str, length: int) -> str:
-    """Return the text after a first word of this length."""
     return "" if said.strip() in _NUMBERS else said.lstrip(_APART)[length:].strip(_APART)
 
 
@@ -138,5 +137,4 @@ def _joined(plain: str) -> str:
 
 
 def _made_of(said: str, *parts: str) -> bool:
-    """Return whether a text without spaces consists only of these parts."""
     return re.fullmatch(f"(?:{'|'.join(parts)})+", said) is not None

@@ -44,7 +44,7 @@ def text_in(language: Language, key: str, /, **values: object) -> str:
 
 
 def has_text(key: str) -> bool:
-    """Return whether a key has a text."""
+    """Return True if a key has a text."""
     return _template(key, "en") is not None
 
 
