@@ -47,7 +47,7 @@ _TABLE = (
     ("move", "file_ops.move_file", "small.moves"),
     ("delete", "file_ops.delete_file", "small.deletes"),
 )
-"""Short name of each operation, the operation, and the user's text for it. Each token saved saves time."""
+"""Rows of (short name, operation, key of the text for the user). Short names save tokens, and so time."""
 _OPERATIONS = {short: operation for short, operation, _ in _TABLE}
 _WORDS = {operation: key for _, operation, key in _TABLE}
 
@@ -86,7 +86,7 @@ class CompactDecision(Decision):
 
 
 class Look(Protocol):
-    """View of the workspace, so that the model need not guess."""
+    """View of the workspace for a small model, so that it need not guess."""
 
     async def choices(self, state: AgentState) -> Choices:
         """Return the operations and files that make sense now."""
@@ -101,7 +101,7 @@ class Look(Protocol):
         ...
 
     async def failing_tests(self, paths: Sequence[str]) -> frozenset[str]:
-        """Return the existing tests that fail now, for those of the files that are code."""
+        """Return the failing tests of the code files among these, if there are also test files."""
         ...
 
 
@@ -193,7 +193,6 @@ class Compact:
         place: int,
         choices: Choices,
     ) -> DecisionResult:
-        """Ask for the content of the file that the action at `place` writes, and add it to the decision."""
         path = str(decided.decision.actions[place].args.get("path", ""))
         current = await self._look.content(path)
         repeated = _asked(state) if len(asked) > _JUST_ASKED else ""
@@ -250,7 +249,7 @@ async def read_ahead(client: ModelClient, rules: str) -> None:
 
 
 def _asked(state: AgentState) -> str:
-    """Return the user's request with what they have added to it since."""
+    """Return the request and the user's later additions to it."""
     return state.request.objective.request if state.request else ""
 
 

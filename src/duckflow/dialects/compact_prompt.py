@@ -20,7 +20,7 @@ Wish = Literal["answer", "change"]
 """The user's wish: an answer, or a change to files."""
 
 LONG_MESSAGE = 300
-"""Characters from which a message may contain a story before it says what to do."""
+"""Length in characters from which a message may tell a story before it states the task."""
 
 _TEXT: JsonSchema = {"type": "string"}
 _ENDING = "Output: Decision"

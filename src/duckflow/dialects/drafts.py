@@ -111,7 +111,7 @@ def first_round(text: str) -> int | None:
 
 
 def _third_example(text: str) -> int | None:
-    """Return the end of the third of many final calls that differ only in numbers, None without them."""
+    """Return the end of the third of many final calls that differ only in numbers, or None."""
     *lines, last = text.split("\n")
     called = _CALL.match(lines[-1]) if lines else None
     if called is None:

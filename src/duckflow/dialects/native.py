@@ -109,7 +109,6 @@ class Native:
     def _understand(
         self, response: CollectedResponse, said: ChatMessage, request: ModelRequest
     ) -> NativeAnswer | Decision:
-        """Parse an answer. Raise UnusableAnswer with all faults if it is incomplete or not permitted."""
         check_whole(response)
         if response.stop == "length":
             limit = f"the answer was cut at the limit of {request.max_tokens} tokens"
@@ -143,7 +142,6 @@ def _said(response: CollectedResponse, unique: str) -> ChatMessage:
 
 
 def _repair(said: ChatMessage, unusable: UnusableAnswer) -> list[ChatMessage]:
-    """Return the answer followed by error messages: one for each call, or one for a text without calls."""
     problem = cut(unusable.problem.encode("utf-8", "replace").decode(), _PROBLEM)
     if said.calls:
         faults = unusable.by_call if isinstance(unusable, UnusableCalls) else {said.calls[0].id: problem}

@@ -88,7 +88,6 @@ class DecisionPrompt:
         )
 
     def _messages(self, ending: str) -> list[ChatMessage]:
-        """Return the conversation in the dialect's form, and the part that changes with every prompt."""
         messages = self._form.render(self._conversation.marked())
         return [*messages, ChatMessage(role="user", text=ending)] if ending.strip() else messages
 
@@ -98,7 +97,6 @@ class DecisionPrompt:
         return tuple(self._conversation.dropped)
 
     def _left_out(self, state: AgentState, layers: Layers) -> dict[str, int]:
-        """Count the items that the budgets kept out of the prompt."""
         evidence, words = self._conversation.left_out
         main = layers.texts["main"]
         earlier = [line for line in state.summaries if not self._conversation.shows(_opening(line))]
@@ -112,7 +110,7 @@ class DecisionPrompt:
         }
 
     async def _beginning(self, session: str) -> ChatMessage:
-        """Return the common beginning of all prompts, which rarely changes: with the mode, for example."""
+        """Return the common beginning of all prompts; it changes rarely, for example with the mode."""
         if self._parts.get("session") != session:
             self._parts["session"] = session
             self._fixed = {name: await self._counter.count(text) for name, text in self._parts.items()}
