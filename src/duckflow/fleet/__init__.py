@@ -9,5 +9,5 @@ FILE = "fleet.db"
 
 
 def in_use() -> bool:
-    """Return True if a database is named or exists; imports nothing of the fleet."""
+    """Return True if a fleet database is named or exists; imports nothing of the fleet."""
     return bool(os.environ.get(VARIABLE)) or (state_dir() / FILE).exists()

@@ -1,8 +1,7 @@
-"""A run's copy of its repository, its changes there, and the branch that results.
+"""A run's copy of its repository, its changes there, and the branch that results. Nothing is pushed.
 
-The copy is a clone: commands can use git in it without reaching the repository. Changes are read with the
-repository's git folder and settings, never with those of the copy, which a command may have touched. Nothing
-is pushed.
+The copy is a clone, so that git commands in it can't reach the repository. Changes are read with the
+repository's git folder and settings, because a command may have changed those of the copy.
 """
 
 import os
@@ -48,7 +47,7 @@ class Checkout:
         self.folder = self._home / (self._repository.name or "repository")
 
     def prepare(self, patch: bytes, *, moved: bool) -> None:
-        """Make the copy as the run left it, from the base and the patch, unless it is there already."""
+        """Create the copy from the base and the patch, unless it is ready and the run did not move."""
         if (self._home / _READY).exists() and not moved:
             return
         if not self._repository.is_dir():
@@ -65,11 +64,11 @@ class Checkout:
         (self._home / _READY).touch()
 
     def changes(self) -> bytes:
-        """Return the difference to the base, as git can apply it."""
+        """Return the difference to the base, in a form that git can apply."""
         return _git(self._repository, *_DIFF, self._run.base, self._tree())
 
     def publish(self) -> str:
-        """Put the changes on a branch of the repository; return its name, empty without changes."""
+        """Put the changes on a branch of the repository; return its name, empty if nothing changed."""
         tree = self._tree()
         if tree == _git(self._repository, "rev-parse", f"{self._run.base}^{{tree}}").decode().strip():
             return ""
@@ -82,7 +81,7 @@ class Checkout:
 
     def _tree(self) -> str:
         """Store the files of the copy in the repository's object folder; return the id of their tree."""
-        # With another git folder, which names no programs that would change the files.
+        # Use a separate git folder, whose settings name no programs that would change the files.
         bare = self._home / "bare"
         if not bare.exists():
             kind = _git(self._repository, "rev-parse", "--show-object-format").decode().strip()

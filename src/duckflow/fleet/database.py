@@ -22,7 +22,7 @@ from duckflow.fleet import FILE, VARIABLE
 
 PATIENCE_MS = 30_000
 SCHEMA = "2"
-"""Raised when a table changes."""
+"""Version of the tables; increase it when a table changes."""
 _LOCK = 0x6475636B
 """Number of the advisory lock under which Postgres is migrated."""
 
@@ -68,7 +68,7 @@ schema = sa.Table("fleet_schema", meta, sa.Column("version", sa.String, primary_
 
 
 def address(given: str | None) -> str:
-    """Return the database's address: the given one, that of the environment, or the user's own file."""
+    """Return the database's address: the given one, that of the environment, or the user's file."""
     named = given or os.environ.get(VARIABLE) or f"sqlite:///{state_dir() / FILE}"
     try:
         backend = sa.make_url(named).get_backend_name()
@@ -94,7 +94,7 @@ class FleetDatabase:
 
     @contextmanager
     def begin(self) -> Generator[sa.Connection]:
-        """One transaction. UserError if the database can't be used."""
+        """Run the block in one transaction. UserError if the database can't be used."""
         try:
             with self.engine.begin() as connection:
                 yield connection
@@ -104,13 +104,13 @@ class FleetDatabase:
 
     @property
     def now(self) -> sa.ColumnElement[float]:
-        """Seconds since 1970, by the clock of the database if machines share it."""
+        """Seconds since 1970, by the clock of the database if several machines share it."""
         if self.sqlite:
             return sa.literal(time.time())
         return sa.cast(sa.extract("epoch", sa.func.clock_timestamp()), sa.Double)
 
     def migrate(self) -> None:
-        """Make the tables; of several processes that start together, one does it."""
+        """Create the tables. If several processes start together, one creates them."""
         with self.begin() as connection:
             found = sa.inspect(connection).has_table(schema.name)
             if found and connection.scalar(sa.select(schema.c.version)) == SCHEMA:

@@ -1,4 +1,4 @@
-"""The fleet as people and programs use it: submit, look, answer, cancel, retry, clean."""
+"""Interface of the fleet for people and programs: submit, look, answer, cancel, retry, clean."""
 
 import secrets
 from collections.abc import Generator
@@ -26,7 +26,7 @@ from duckflow.fleet.runs import AGAIN, OVER, FleetRun, RunOptions, Runs
 
 @contextmanager
 def open_fleet(given: str | None = None) -> Generator["Fleet"]:
-    """Open the fleet of a database: the given one, that of the environment, or the user's own file."""
+    """Open the fleet of a database: the given one, that of the environment, or the user's file."""
     database = FleetDatabase(address(given))
     try:
         database.migrate()
@@ -36,14 +36,14 @@ def open_fleet(given: str | None = None) -> Generator["Fleet"]:
 
 
 class Fleet:
-    """Reads runs and changes their rows. Workers see a change when they next look."""
+    """Reads runs and changes their rows. Workers notice a change at their next look."""
 
     def __init__(self, database: FleetDatabase) -> None:
         self.runs = Runs(database)
         self._database = database
 
     def state(self, run: FleetRun) -> AgentState:
-        """Return the state of the run's session, from its events."""
+        """Compute the state of the run's session from its events."""
         state = new_state(run.id)
         for recorded in self.runs.events(run.id):
             state = apply(state, recorded)
@@ -64,7 +64,7 @@ class Fleet:
         return ids
 
     def answer(self, wanted: str, said: str, question: str | None = None) -> FleetRun:
-        """Answer the question of a run in words; `question` is the hash of the one that was shown."""
+        """Answer the question of a run in words; `question` is the hash of the question that was shown."""
         run = self.runs.find(wanted)
         if run.state != "waiting" or (question is not None and question != run.question):
             raise UsageError("fleet.not_asked", run=run.id)
@@ -75,7 +75,7 @@ class Fleet:
         return run
 
     def send(self, wanted: str, command: ClientCommand) -> str:
-        """Carry out a command on a run; return the objection to it as a catalogue key, or nothing."""
+        """Carry out a command on a run; return the objection to it as a catalogue key, empty if none."""
         run = self.runs.find(wanted)
         if isinstance(command, CancelWork):
             self.cancel(run.id)
@@ -97,7 +97,7 @@ class Fleet:
         return objection
 
     def cancel(self, wanted: str) -> FleetRun:
-        """Stop a run; its worker notices, and can write nothing more."""
+        """Stop a run; its worker notices this and can't write any more."""
         run = self.runs.find(wanted)
         with self._database.begin() as connection:
             stop = sa.update(runs).where(runs.c.id == run.id, runs.c.state.not_in(OVER))
@@ -141,7 +141,7 @@ class Fleet:
         refusal: str,
         **values: str,
     ) -> None:
-        """Let a worker continue a run, if that is still allowed: of two who try, one succeeds."""
+        """Queue a run if `allowed` still holds; of two concurrent callers, one succeeds."""
         again = sa.update(runs).where(runs.c.id == run.id, allowed)
         queued = again.values(state="queued", leg=run.leg + 1, updated=self._database.now, **values)
         if not connection.execute(queued).rowcount:

@@ -1,4 +1,4 @@
-"""A run that this process works on: a session in its own copy of the repository."""
+"""A run that this process works on: a session in a separate copy of the repository."""
 
 import asyncio
 import time
@@ -32,14 +32,14 @@ _PATIENCE_S = 60
 
 
 class LiveRun:
-    """The work on a run, from when a worker took it to its end or its next question."""
+    """Work on a run, from the time a worker takes it to its end or its next question."""
 
     def __init__(self, runs: Runs, run: FleetRun) -> None:
         self.run = run
         self.leaving = False
-        """Set to let nothing more begin: the worker ends."""
+        """True if no further step may begin, because the worker ends."""
         self.resting = asyncio.Event()
-        """Set once nothing is being done."""
+        """Set once no step is running."""
         self._runs = runs
         self._checkout = Checkout(run)
         self._keeping = asyncio.Lock()
@@ -47,7 +47,7 @@ class LiveRun:
         self._began = time.monotonic()
 
     async def work(self, machine: str) -> dict[str, object]:
-        """Work to the end or the next question; the new values for the run's row."""
+        """Work to the end or the next question; return the new values for the run's row."""
         self._host = await self._open(machine)
         self._began = time.monotonic()
         try:
@@ -68,7 +68,7 @@ class LiveRun:
         }
 
     async def pause(self) -> None:
-        """Before each model call and each action: keep what changed, so that another machine can go on."""
+        """Save changes before each model call and action, so that another machine can continue the run."""
         async with self._keeping:
             changes = sum(len(one.changes) for one in self._host.state.change_sets)
             if changes != self._changes:
@@ -83,7 +83,7 @@ class LiveRun:
         return self.run.worked_s + time.monotonic() - self._began
 
     async def _open(self, machine: str) -> SessionHost:
-        """Have the copy and the session ready, with the changes of other machines."""
+        """Open the session in a copy that has the changes of other machines."""
         patch = await asyncio.to_thread(self._runs.patch, self.run.id)
         moved = self.run.machine not in ("", machine)
         await asyncio.to_thread(self._checkout.prepare, patch, moved=moved)
@@ -95,7 +95,7 @@ class LiveRun:
             "duck_pacemaker.budget.max_cost_usd": options.max_cost,
         }
         loaded = load(self._checkout.folder, trusted=options.trust, flags=flags)
-        # A worker that was given up for dead may need a moment to notice, and still hold the folder.
+        # A worker whose lease expired may need a moment to notice, and still hold the folder.
         for _ in range(_PATIENCE_S):
             try:
                 return await self._open_session(loaded)
@@ -126,7 +126,7 @@ class LiveRun:
             raise
 
     async def _work(self) -> RequestOutcome:
-        """Work until it ends, asks, or has taken too long; raises the error that broke it."""
+        """Work until the request ends, needs an answer or exceeds its time."""
         command = self._first_command()
         if command is None:
             state = self._host.state
@@ -140,7 +140,7 @@ class LiveRun:
         return receipt.done.result().outcome or "interrupted"
 
     def _first_command(self) -> SessionCommand | None:
-        """The command that takes the run up again; None if it has ended, or waits for an answer as before."""
+        """Return the command that continues the run; None if it has ended or still waits for an answer."""
         state, earlier = self._host.state, self._runs.events(self.run.id)
         if unknown := unknown_actions(earlier):
             return AskAboutUnknown(what="; ".join(unknown))
@@ -155,7 +155,7 @@ class LiveRun:
         return answer
 
     def _again(self, earlier: Sequence[StoredEvent]) -> bool:
-        """True if an ended request is to be tried once more, and was not yet."""
+        """Return True if a retry was requested after the request last ended."""
         kind, _, seen = self.run.question.partition(":")
         ended = [one.seq for one in earlier if isinstance(one.event, RequestFinished)]
         return kind == AGAIN and bool(ended) and ended[-1] <= int(seen)
@@ -168,7 +168,7 @@ def _state(outcome: RequestOutcome) -> RunState:
 
 
 def _asked(earlier: Sequence[StoredEvent]) -> Mapping[str, int]:
-    """Count the answers of models by kind; a decision that was not recorded is asked for again."""
+    """Count the answers of models by type of output; an unrecorded decision is requested again."""
     asked: Counter[str] = Counter()
     decided = 0
     for event in (one.event for one in earlier):
@@ -182,7 +182,7 @@ def _asked(earlier: Sequence[StoredEvent]) -> Mapping[str, int]:
 
 
 class SharedLog(SqliteEventLog):
-    """Event log that writes to the fleet's database first, so that every worker knows what has begun.
+    """Event log that writes to the fleet's database first, so that every worker knows about begun actions.
 
     The log of this machine gets the same events, for `duckflow sessions` and the audit.
     """
@@ -193,7 +193,7 @@ class SharedLog(SqliteEventLog):
         self._run = run
 
     def append(self, session_id: str, events: Sequence[Event]) -> Sequence[StoredEvent]:
-        """Store all events in both logs; if the first refuses them, in none."""
+        """Store all events in both logs, or in neither if the fleet's database refuses them."""
         if events:
             self._shared.append(self._run, self._last.get(session_id, 0) + 1, events)
         return super().append(session_id, events)

@@ -1,4 +1,4 @@
-"""The question that a run waits with: its hash, and the command that answers it."""
+"""The question for which a run waits: its hash, and the command that answers it."""
 
 import hashlib
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _LABEL = 200
 
 
 def question_key(state: AgentState, events: Sequence[StoredEvent]) -> str:
-    """Return a hash of the open question and of all that a yes would allow; empty without a question."""
+    """Return a hash of the open question and of all that a yes would allow; empty if none is open."""
     if state.approval is not None:
         asked = f"approval {state.approval.approval_id} {state.approval.digest}"
     elif state.consultation is not None:

@@ -1,7 +1,7 @@
-"""Runs: one request each, from its submission to its branch.
+"""Runs: one request each, from its submission to its branch. One worker works on a run at a time.
 
-One worker works on a run at a time. A worker that takes a run raises its `epoch`. If the worker before it is
-still alive, its writes fail from then on, because each of them checks the epoch.
+A worker that takes a run raises its `epoch`, which every write checks. So a previous worker that is still
+alive can't write any more.
 """
 
 import zlib
@@ -31,7 +31,7 @@ UNDER_WAY: frozenset[RunState] = frozenset(("queued", "working"))
 OVER: tuple[RunState, ...] = ("done", "failed", "cancelled")
 MINUTES = 60.0
 AGAIN = "again"
-"""Takes the place of a question when an ended request is tried again, with the number of its last event."""
+"""Mark of a retry in place of a question's hash, followed by the number of the run's last event."""
 
 
 class LostRun(Exception):
@@ -115,7 +115,7 @@ class Runs:
         return _run(found[0])
 
     def listed(self, limit: int = 1000, state: RunState | None = None) -> list[FleetRun]:
-        """Return runs, the newest first; only those in one state if it is named."""
+        """Return runs, newest first; only those in `state` if it is given."""
         query = sa.select(*_FIELDS).order_by(runs.c.created.desc()).limit(limit)
         with self.database.begin() as connection:
             rows = connection.execute(query.where(runs.c.state == state) if state else query)
@@ -138,7 +138,7 @@ class Runs:
         ]
 
     def patch(self, run: str) -> bytes:
-        """Return the run's changes so far, as git can apply them to its base; empty if there are none."""
+        """Return the run's changes so far, in a form that git can apply to its base; may be empty."""
         with self.database.begin() as connection:
             packed = connection.scalar(sa.select(runs.c.patch).where(runs.c.id == run))
         return zlib.decompress(packed) if packed else b""
@@ -151,9 +151,9 @@ class Runs:
         return parse_command(found) if found else None
 
     def take(self, machine: str, lease_s: float) -> FleetRun | None:
-        """Own the oldest run that is queued, or whose worker was silent for longer than the lease.
+        """Take the oldest run that is queued or whose worker was silent for longer than the lease, or None.
 
-        The result names the machine that worked on it before. None if there is nothing to do.
+        The result names the machine that worked on it before.
         """
         silent = sa.and_(runs.c.state == "working", runs.c.updated < self.database.now - lease_s)
         waiting = sa.select(*_FIELDS).where(sa.or_(runs.c.state == "queued", silent))
@@ -163,19 +163,19 @@ class Runs:
             if row is None:
                 return None
             run = replace(_run(row), epoch=row["epoch"] + 1, state="working")
-            # SQLite knows no locks of rows: another worker may have been faster.
+            # SQLite has no row locks: another worker may have been faster.
             mine = sa.update(runs).where(runs.c.id == run.id, runs.c.epoch == row["epoch"])
             owned = mine.values(epoch=run.epoch, state=run.state, machine=machine, updated=self.database.now)
             return run if connection.execute(owned).rowcount else None
 
     def extend(self, run: FleetRun) -> bool:
-        """Extend the lease of a run by the time since it was taken or extended; False if it was lost."""
+        """Start the lease of a run again; return False if the run was lost."""
         with self.database.begin() as connection:
             mine = sa.update(runs).where(runs.c.id == run.id, runs.c.epoch == run.epoch)
             return connection.execute(mine.values(updated=self.database.now)).rowcount == 1
 
     def append(self, run: FleetRun, first: int, added: Sequence[Event]) -> None:
-        """Store events; LostRun if another worker owns the run now."""
+        """Store events. LostRun if another worker owns the run now."""
         at = datetime.now(UTC).isoformat()
         rows = [
             {"run": run.id, "seq": seq, "at": at, "body": encode(event)}
@@ -185,7 +185,7 @@ class Runs:
             connection.execute(sa.insert(events), rows)
 
     def note(self, run: FleetRun, **values: object) -> None:
-        """Change columns of the run's row; LostRun if another worker owns the run now."""
+        """Change columns of the run's row. LostRun if another worker owns the run now."""
         if isinstance(patch := values.get("patch"), bytes):
             values["patch"] = zlib.compress(patch)
         with self._owned(run) as connection:
@@ -194,7 +194,7 @@ class Runs:
 
     @contextmanager
     def _owned(self, run: FleetRun) -> Generator[sa.Connection]:
-        """A transaction that is rolled back if the run has another owner by its end."""
+        """Open a transaction that is rolled back if the run has another owner by its end."""
         epoch = sa.select(runs.c.epoch).where(runs.c.id == run.id).with_for_update(read=True)
         try:
             with self.database.engine.begin() as connection:

@@ -43,7 +43,7 @@ class _Held(NamedTuple):
 
 
 def leave() -> None:
-    """End this process at once: another worker may be writing where this one would."""
+    """End this process at once, because another worker may write to the same runs."""
     os._exit(LOST)
 
 
@@ -66,7 +66,7 @@ class FleetWorker:
         self._stopped = threading.Event()
 
     async def work(self, *, until_idle: bool) -> None:
-        """Work until a signal; or until every run has ended or waits for a person."""
+        """Work until a signal or, with `until_idle`, until every run has ended or waits for a person."""
         loop = asyncio.get_running_loop()
         stop = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -129,7 +129,7 @@ class FleetWorker:
             return False
 
     async def _rest(self) -> None:
-        """Let nothing more begin, and wait a while for what has begun."""
+        """Begin no further steps, and wait up to _PATIENCE_S for the running ones."""
         for one in self._held.values():
             one.live.leaving = True
         with suppress(TimeoutError):
