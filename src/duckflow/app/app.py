@@ -64,7 +64,7 @@ TRACES = "traces.jsonl"
 
 
 class App:
-    """The parts of a session, wired together here and nowhere else; it begins with `begin`."""
+    """The parts of a session, wired together only here; `begin` starts it."""
 
     def __init__(self, opening: Opening, choice: ModelChoice, env: Mapping[str, str]) -> None:
         settings, project = opening.loaded.settings, opening.loaded.project
@@ -138,7 +138,7 @@ class App:
         self._lock = WorkspaceLock(state_dir() / LOCKS, workspace.identity)
 
     def begin(self, *, at_a_pause: bool = False) -> None:
-        """Record that the session is open, and recover from a crash, unless it was left `at_a_pause`."""
+        """Record that the session is open, and recover from a crash unless it was left `at_a_pause`."""
         session_id = self.session.state.session_id
         self._lock.take(session_id, str(self.workspace.root))
         self.session.record(self.started, *self.problems)
@@ -158,7 +158,7 @@ class App:
 
 
 async def open_app(opening: Opening, *listeners: Subscriber) -> App:
-    """Open a session, new or an earlier one, and begin; the listeners see all of it.
+    """Open and begin a new or earlier session; the listeners get every update.
 
     UserError if its folder is in use or, with `model_first`, no model answers.
     """
@@ -180,7 +180,6 @@ async def open_app(opening: Opening, *listeners: Subscriber) -> App:
 
 
 def _tracing(settings: Settings) -> Sequence[Subscriber]:
-    """Return the writer of traces, if they are turned on."""
     if not settings.tracing.enabled:
         return ()
     if find_spec("opentelemetry.sdk") is None:

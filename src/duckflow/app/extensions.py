@@ -43,7 +43,6 @@ def load_extensions(settings: Settings, folder: Path, project: Mapping[str, str]
 
 
 def _read_hooks(settings: Settings, project: Mapping[str, str]) -> tuple[HookList, ...]:
-    """The user's hooks, then the project's own."""
     if not settings.hooks.enabled:
         return ()
     lists = [read_hooks(config_dir() / HOOKS_FILE)]

@@ -1,4 +1,4 @@
-"""Everything that is chosen when a session is opened."""
+"""Everything that is chosen before a session is opened."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,19 +18,19 @@ class Opening(NamedTuple):
     loaded: LoadedSettings
     folder: Path
     session_id: str | None = None
-    """An earlier session; a new one if left out."""
+    """Id of an earlier session; None opens a new one."""
     attended: bool = False
-    """A person answers questions, and may be asked about the project's own tests, too."""
+    """True if a person answers questions, also about the project's own tests."""
     relay: Relay | None = None
     keeps_mode: bool = False
-    """An earlier session keeps its mode, whatever the settings say."""
+    """True if an earlier session keeps its mode instead of that in the settings."""
     model_first: bool = False
-    """Refuse to open if no model answers."""
+    """True to refuse to open if no model answers."""
     unsaved: Unsaved | None = None
     """Reads files as they are in an editor."""
     verify: str | None = None
     log: SqliteEventLog | None = None
-    """The log of a run of the fleet, which several machines may work on."""
+    """Log of a fleet run, on which several machines may work."""
     pause: Pause = go_straight_on
     asked: Mapping[str, int] = MappingProxyType({})
     """Number of answers that models gave so far, by kind."""

@@ -24,7 +24,7 @@ def open_log() -> SqliteEventLog:
 
 
 def open_kept_files(settings: Settings) -> KeptFiles:
-    """Open the store of files as they were before changes."""
+    """Open the store of file contents from before changes."""
     return KeptFiles(state_dir() / KEPT_FILES, settings.undo.max_mb * 1_000_000)
 
 
@@ -38,7 +38,7 @@ def holder_of(workspace: str) -> str | None:
 
 
 def forget_files(session_id: str) -> None:
-    """Delete a session's files for undo, and the saved prompt states of embedded models."""
+    """Delete a session's files for undo, and the prompt states that embedded models saved of sessions."""
     forget_sessions()
     with closing(KeptFiles(state_dir() / KEPT_FILES, 0)) as kept:
         kept.forget(session_id)
