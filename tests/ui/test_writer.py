@@ -1,11 +1,15 @@
 """The screen during work, and protection of the terminal from a model's text."""
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from duckflow.domain.decision import Action
 from duckflow.domain.state import Approval
 from duckflow.ui.output.escaping import harmless
+from duckflow.ui.output.scrollback import Scrollback
 from duckflow.ui.views.approval import points_text
 from fakes.conversation import conversation, ready
 from fakes.engine import action, decision
@@ -111,3 +115,13 @@ def test_a_bar_for_a_model_that_is_there_already_is_not_shown(folder: Path):
     with Terminal(command, env={"DUCKFLOW_MODEL": "scripted:none"}, warm=True) as terminal:
         assert terminal.wait_for_end() == 0
         assert not terminal.text.strip()
+
+
+def test_M2_a_long_text_comes_in_slices_and_each_line_in_one_piece():
+    written: list[str] = []
+    output: Any = SimpleNamespace(in_one_piece=nullcontext, write_raw=written.append)
+    app: Any = SimpleNamespace(is_running=False, context=None, invalidate=lambda: None)
+    long, lines = "x" * 40_000, "".join(f"line {number}\n" for number in range(5_000))
+    Scrollback(app, output).write([f"{lines}{long}\nend", long])
+    assert "".join(written).replace("\r\n", "\n") == f"{lines}{long}\nend\n{long}\n"
+    assert len(written) > 2

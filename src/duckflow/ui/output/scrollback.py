@@ -97,7 +97,7 @@ class Scrollback:
             text = next(self._pending[0], None)
             if text is None:
                 self._pending.popleft()
-            elif len(text) > _SLICE_CHARS:
+            elif len(text) > _SLICE_CHARS and "\n" in text.rstrip("\n"):
                 self._pending.appendleft(_sliced(text))
             else:
                 taken.append(text)
@@ -121,8 +121,9 @@ class Scrollback:
 
 
 def _sliced(text: str) -> Iterator[str]:
+    """Yield slices of whole lines; a longer line stays whole, so that it can be copied."""
     start = 0
     while start < len(text):
-        end = text.rfind("\n", start, start + _SLICE_CHARS) + 1 or start + _SLICE_CHARS
+        end = text.rfind("\n", start, start + _SLICE_CHARS) + 1 or text.find("\n", start) + 1 or len(text)
         yield text[start:end]
         start = end
