@@ -249,7 +249,6 @@ async def read_ahead(client: ModelClient, rules: str) -> None:
 
 
 def _asked(state: AgentState) -> str:
-    """Return the request and the user's later additions to it."""
     return state.request.objective.request if state.request else ""
 
 

@@ -131,7 +131,6 @@ def _checked(action: Action, check: Check) -> Action:
 
 
 def _noted(args: JsonObject) -> JsonObject:
-    """Return the fields of a Decision that a note sets."""
     delta: JsonObject = {_ITEMS[name]: _as_list(name, args[name]) for name in _ITEMS if args.get(name)}
     fields: JsonObject = {"state_delta": delta} if delta else {}
     if args.get("confidence") is not None:

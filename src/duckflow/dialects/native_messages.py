@@ -67,6 +67,5 @@ def _plain(message: ChatMessage) -> ChatMessage:
 
 
 def _in_native_words(text: str) -> str:
-    """Rewrite the text of a result with the tool names that the model knows."""
     text = _ENDED.sub(r"\1 exit code", _HEADER.sub(r"\1 \2", text, count=1), count=1)
     return _LEFT_OUT.sub(lambda found: f"Not run: {', '.join(map(native_name, found[1].split(', ')))}", text)

@@ -104,7 +104,6 @@ _PLAIN = ("path", "content", "start", "end", "pattern", "glob", "command", "cont
 
 
 def _slim(schema: JsonSchema) -> JsonSchema:
-    """Remove the parts of a schema that do not help the model."""
     properties = {
         name: {
             key: value

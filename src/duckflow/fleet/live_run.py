@@ -83,7 +83,6 @@ class LiveRun:
         return self.run.worked_s + time.monotonic() - self._began
 
     async def _open(self, machine: str) -> SessionHost:
-        """Open the session in a copy that has the changes of other machines."""
         patch = await asyncio.to_thread(self._runs.patch, self.run.id)
         moved = self.run.machine not in ("", machine)
         await asyncio.to_thread(self._checkout.prepare, patch, moved=moved)
@@ -126,7 +125,6 @@ class LiveRun:
             raise
 
     async def _work(self) -> RequestOutcome:
-        """Work until the request ends, needs an answer or exceeds its time."""
         command = self._first_command()
         if command is None:
             state = self._host.state

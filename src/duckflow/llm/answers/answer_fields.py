@@ -99,7 +99,6 @@ def _holds_text(value: JsonValue) -> bool:
 
 
 def _is_call(fields: JsonObject) -> bool:
-    """Return True if the object is a single action instead of a Decision, under any of the usual names."""
     key = _operation_key(fields)
     return key in ("operation", "function") or (
         key is not None and any(isinstance(fields.get(name), dict) for name in _ARGS)

@@ -204,7 +204,6 @@ class EmbeddedModel:
 
     @asynccontextmanager
     async def _ready_worker(self) -> AsyncGenerator[WorkerProcess]:
-        """Reserve the process for the block, and translate its unexpected end."""
         async with self._lock:
             worker = await self._loaded()
             try:

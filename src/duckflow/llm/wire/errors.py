@@ -71,8 +71,7 @@ def lost(
 def wait_of(headers: Mapping[str, str]) -> float | None:
     """Return the seconds to wait that an error's headers ask for, or None.
 
-    Reads `retry-after-ms`, `retry-after`, and the reset time of an exhausted limit:
-    `x-ratelimit-reset-requests: 6m0s`, `anthropic-ratelimit-tokens-reset: 2026-11-18T22:00:00Z`.
+    Reads `retry-after-ms`, `retry-after`, and the reset times of exhausted limits (`_LIMITS`).
     """
     milliseconds = _number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:

@@ -247,8 +247,6 @@ def _status(error: JsonValue) -> int:
 
 
 class _OpenCall:
-    """Tool call whose arguments are still arriving."""
-
     def __init__(self, part: JsonFields) -> None:
         self._index = part.values.get("index")
         self.id, self.name, self.arguments = part.text("id"), "", ""

@@ -54,7 +54,6 @@ def usable_messages(
 
 
 def _fitting(call: ToolCall, fitting_id: Pattern[str], used: set[str]) -> ToolCall:
-    """Return the call with an id that the provider accepts and that no earlier call has."""
     name = call.id
     if name in used or not fitting_id.fullmatch(name):
         name = sha256(f"{len(used)} {name}".encode("utf-8", "replace")).hexdigest()[:9]

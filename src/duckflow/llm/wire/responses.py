@@ -91,7 +91,6 @@ def _body(endpoint: Endpoint, traits: ModelTraits, request: ModelRequest) -> Bod
 
 
 def _version(name: str) -> tuple[int, int]:
-    """Return the version in a GPT model's name; (0, 0) for other models."""
     found = _GPT.match(name)
     return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
 
