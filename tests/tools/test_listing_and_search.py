@@ -334,7 +334,6 @@ def test_an_rg_inside_the_workspace_is_never_used(tmp_path, monkeypatch):
     planted.chmod(planted.stat().st_mode | stat.S_IXUSR)
     link = tmp_path.parent / f"{tmp_path.name}_bin"
     link.symlink_to(tmp_path / "bin")
-    monkeypatch.setattr("sysconfig.get_path", lambda name: str(planted.parent))
     monkeypatch.setattr(sys, "executable", str(planted.parent / "python"))
     monkeypatch.setenv("PATH", f"{link}:{planted.parent}")
     monkeypatch.chdir(planted.parent)
@@ -361,7 +360,7 @@ async def test_output_past_the_cap_ends_the_program(monkeypatch):
     monkeypatch.setattr(ripgrep_module, "OUTPUT_CAP", 100_000)
     script = "import sys\nwhile True: sys.stdout.write('x' * 100_000)"
     output = await run_capped([sys.executable, "-c", script])
-    assert len(output.data) == 100_000
+    assert len(output.output) == 100_000
     assert not output.complete
 
 

@@ -13,7 +13,7 @@ from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.outline import outline as outlining
-from duckflow.tools.outline.definitions import ROLES, languages, rules_of
+from duckflow.tools.outline.outline import ROLES, languages, rules_of
 from duckflow.tools.searching import ripgrep
 from duckflow.tools.toolset import file_tools
 from fakes.access import access_to
@@ -205,4 +205,3 @@ def test_the_grammars_are_not_loaded_by_who_offers_the_tool():
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout
     assert outlining.__name__ in loaded.split()
     assert "ast_grep" not in loaded
-    assert "duckflow.tools.outline.definitions" not in loaded

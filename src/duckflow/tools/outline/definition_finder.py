@@ -1,26 +1,32 @@
-"""Small program that finds the definitions in a source text. JSON in, JSON out.
+"""Small program that prints the outline of a source text. It gets JSON and answers in words.
 
 It runs in a separate process, because a grammar can take very long for an unusual text, and some texts crash
 the process. It imports almost nothing of Duckflow.
 """
 
 import json
+import re
 import resource
 import sys
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import Any, NamedTuple
 
 from ast_grep_py import SgNode, SgRoot
 
 from duckflow.domain.patterns import lazy_regex
+from duckflow.domain.text import cut
 
 SECONDS, MEMORY = 15, 2_000_000_000
 MATCHES = 5000
 """Largest number of definitions examined. On a line of a million characters, each takes a millisecond."""
 
 LETTERS = 400
-"""Longest signature, in characters."""
+"""Longest text of a definition that is examined for its signature, in characters."""
 
+WIDTH = 120
+_DEEPEST = 12
 _BODIES = (
     *("{", "accessor_list", "arrow_expression_clause", "block", "block_start", "body_statement"),
     *("class_body", "class_declarations", "compound_statement", "computed_property", "do_block"),
@@ -35,6 +41,12 @@ _BROKEN_LINE = lazy_regex(r"(?<=[(\[])\s*\n\s*|,?\s*\n\s*(?=[)\]])")
 _LOOSE_END = lazy_regex(r"(?:\s*(?:\{|=>|=|:|;|,|\bdo\b|\bwhere\b|\bend\b))+$")
 _LOOSE_VALUE_END = lazy_regex(r"(?:[\s;,]|(?<![=\s]):)+$")
 
+_QUOTED = lazy_regex(r"^ {0,3}>.*", re.MULTILINE)
+_LEVEL = lazy_regex(r"\w+_h(\d)_\w+")
+_TABLE = lazy_regex(r"\s*\[.+\]\s*")
+_STRING = lazy_regex(r'"{3}[\s\S]*?"{3}|\'{3}[\s\S]*?\'{3}|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|#.*')
+"""A string or a comment of TOML."""
+
 
 class Scope(NamedTuple):
     """Enclosing definition: its end, its role, and the depth of its contents."""
@@ -44,14 +56,83 @@ class Scope(NamedTuple):
     depth: int
 
 
-def find_definitions(text: str, language: str, rules: dict[str, list[Any]], most: int) -> dict[str, Any]:
-    """Return rows in order, the number of others (at least, if not complete), and the first damaged line."""
-    root = SgRoot(text, language).root()
-    nodes = root.find_all(any=[rule for listed in rules.values() for rule in listed])
-    rows: list[tuple[int, int, int, str]] = []
-    more = 0
-    above = [Scope(len(text) + 1, "space", 0)]
-    for node in nodes[:MATCHES]:
+class Definition(NamedTuple):
+    """First and last line of a definition, from 1, its depth, and its signature."""
+
+    first: int
+    last: int
+    depth: int
+    text: str
+
+
+def outline(text: str, language: str, rules: dict[str, list[Any]], most: int) -> str:
+    """Return the outline: notes in brackets, and a line for each definition, up to `most`."""
+    count = len(text.removesuffix("\n").split("\n"))
+    notes = [f"outline of {count} lines"]
+    complete = True
+    if language == "toml":
+        found = _sections(_toml_tables(text), count)
+    elif language == "markdown":
+        found = _sections(_headings(text, rules["space"]), count)
+    else:
+        root = SgRoot(text, language).root()
+        nodes = root.find_all(any=[rule for listed in rules.values() for rule in listed])
+        complete = len(nodes) <= MATCHES
+        found = (_definition(text, *one) for one in _shown(nodes[:MATCHES], rules, len(text)))
+        if damaged := _first_damage(root):
+            notes.append(f"line {damaged} can't be parsed, something may be missing")
+    lines = [_line(one) for one in islice(found, most)]
+    if not lines:
+        notes.append("nothing is defined here")
+    more = sum(1 for _ in found)
+    if more or not complete:
+        lines.append(f"… {more}{'' if complete else ' or more'} are left out")
+    return "\n".join([f"({'; '.join(notes)})", *lines])
+
+
+def _line(one: Definition) -> str:
+    place = f"{one.first}-{one.last}" if one.last > one.first else f"{one.first}"
+    return f"{place}: {'  ' * min(one.depth, _DEEPEST)}{cut(one.text, WIDTH)}"
+
+
+def _sections(found: Iterable[tuple[int, int, str]], end: int) -> Iterator[Definition]:
+    """Return each section with its last line: the one before the next section that is not inside it."""
+    rows: list[Definition] = []
+    begins = [end + 1] * 6
+    for line, depth, said in reversed(list(found)):
+        rows.append(Definition(line, min(begins[: depth + 1]) - 1, depth, said))
+        begins[depth] = line
+    return reversed(rows)
+
+
+def _headings(text: str, rules: list[Any]) -> Iterator[tuple[int, int, str]]:
+    """Yield the line, depth and text of the headings of a Markdown text."""
+    text = _QUOTED.sub("", text)  # too many nested quotes crash the parser
+    for heading in SgRoot(text, "markdown").root().find_all(any=rules):
+        level = next(found for child in heading.children() if (found := _LEVEL.fullmatch(child.kind())))
+        yield heading.range().start.line + 1, int(level[1]) - 1, heading.text().strip().partition("\n")[0]
+
+
+def _toml_tables(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the line, depth and text of all tables, and of the keys before the first one."""
+    bare = _STRING.sub(lambda found: "x" * (found[0][0] != "#") + "\n" * found[0].count("\n"), text)
+    lines = text.split("\n")
+    in_table, nested = False, 0
+    for number, line in enumerate(bare.split("\n"), 1):
+        table = not nested and _TABLE.fullmatch(line) is not None
+        in_table = in_table or table
+        if table or (not nested and not in_table and "=" in line):
+            yield number, 0, lines[number - 1].strip()
+        if not table:
+            nested = max(nested + line.count("[") - line.count("]"), 0)
+
+
+def _shown(
+    nodes: Iterable[SgNode], rules: dict[str, list[Any]], end: int
+) -> Iterator[tuple[SgNode, str, int]]:
+    """Yield the definitions to show, in order, each with its role and depth."""
+    above = [Scope(end + 1, "space", 0)]
+    for node in nodes:
         span = node.range()
         while above[-1].end <= span.start.index:
             above.pop()
@@ -59,13 +140,9 @@ def find_definitions(text: str, language: str, rules: dict[str, list[Any]], most
         if role == "value" and above[-1].role != "space":
             continue
         depth = above[-1].depth
-        if role != "hidden" and len(rows) < most:
-            rows.append(_row(node, text, role, depth))
-        more += role != "hidden"
-        depth += role != "hidden"
-        above.append(Scope(span.end.index, role, depth))
-    complete = len(nodes) <= MATCHES
-    return {"rows": rows, "more": more - len(rows), "complete": complete, "damaged": _first_damage(root)}
+        if role != "hidden":
+            yield node, role, depth
+        above.append(Scope(span.end.index, role, depth + (role != "hidden")))
 
 
 def _role(node: SgNode, rules: dict[str, list[Any]]) -> str:
@@ -78,12 +155,12 @@ def _role(node: SgNode, rules: dict[str, list[Any]]) -> str:
     return "function" if role == "value" and _valued_body(node) else role
 
 
-def _row(node: SgNode, text: str, role: str, depth: int) -> tuple[int, int, int, str]:
-    """Return a definition's first and last line, from 1, its depth and its signature."""
+def _definition(text: str, node: SgNode, role: str, depth: int) -> Definition:
     begin = _begin(node).range().start
     whole = node.range()
     last = whole.end.line + (whole.end.column > 0)
-    return begin.line + 1, max(last, begin.line + 1), depth, _signature(node, text, role, begin.index)
+    said = _signature(node, text, role, begin.index)
+    return Definition(begin.line + 1, max(last, begin.line + 1), depth, said)
 
 
 def _signature(node: SgNode, text: str, role: str, start: int) -> str:
@@ -158,6 +235,4 @@ def _limit() -> None:
 
 if __name__ == "__main__":
     _limit()
-    given = json.loads(sys.stdin.buffer.read())
-    found = find_definitions(given["text"], given["language"], given["rules"], given["most"])
-    sys.stdout.buffer.write(json.dumps(found).encode())
+    sys.stdout.buffer.write(outline(**json.load(sys.stdin)).encode())

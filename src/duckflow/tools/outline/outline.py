@@ -1,24 +1,31 @@
 """Tool file_ops.outline: a line for each definition in a file, without the bodies."""
 
-from typing import TYPE_CHECKING
+import json
+import sys
+import tomllib
+from contextlib import suppress
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from pydantic import Field
 
+from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.text import cut
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.uncancelled import run_in_thread
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.editing.text_form import plain
 from duckflow.tools.files.reading import suggesting
-
-if TYPE_CHECKING:
-    from duckflow.tools.outline.definitions import Definition, FoundDefinitions
+from duckflow.tools.searching.ripgrep import run_capped
 
 LINES_SHOWN = 400
-WIDTH = 120
-_DEEPEST = 12
+ROLES = ("space", "type", "function", "value", "hidden")
+"""Roles of definitions, explained in grammars.toml."""
+
+_PROGRAM = Path(__file__).with_name("definition_finder.py")
+_GRAMMARS = Path(__file__).with_name("grammars.toml")
 
 
 class OutlineFile(Frozen):
@@ -28,14 +35,10 @@ class OutlineFile(Frozen):
 
 
 async def _run(args: OutlineFile, access: Access) -> ToolResult:
-    from duckflow.tools.outline.definitions import find_definitions  # noqa: PLC0415 - not needed at start
-
     path = access.workspace.relative(args.path)
     text = await run_in_thread(_read, access.workspace, path)
-    if not text:
-        return ToolResult(text=f"{path} (empty)", path=path)
-    found = await find_definitions(path, text, LINES_SHOWN)
-    return ToolResult(text=_show(path, text, found), path=path)
+    said = await _outline(path, text) if text else "(empty)"
+    return ToolResult(text=f"{path} {said}", path=path)
 
 
 def _read(workspace: Workspace, path: str) -> str:
@@ -43,22 +46,39 @@ def _read(workspace: Workspace, path: str) -> str:
         return plain(workspace.read_text(path))
 
 
-def _show(path: str, text: str, found: "FoundDefinitions") -> str:
-    count = len(text.removesuffix("\n").split("\n"))
-    notes = [f"outline of {count} lines"]
-    if found.damaged:
-        notes.append(f"line {found.damaged} can't be parsed, something may be missing")
-    if not found.rows:
-        notes.append("nothing is defined here")
-    lines = [_line(row) for row in found.rows]
-    if found.more or not found.complete:
-        lines.append(f"… {found.more}{'' if found.complete else ' or more'} are left out")
-    return "\n".join([f"{path} ({'; '.join(notes)})", *lines])
+async def _outline(path: str, text: str) -> str:
+    """Return the outline of a text. Raise ToolError if its type is unknown or its grammar gives up."""
+    language = languages().get(PurePosixPath(path).suffix.lower())
+    if language is None:
+        raise ToolError(f"{path}: there is no outline of this type of file; use file_ops.read_file.")
+    asked = {"text": text, "language": language, "rules": rules_of(language), "most": LINES_SHOWN}
+    with suppress(ToolError):  # it took too long, or the parser crashed
+        end = await run_capped([sys.executable, "-I", str(_PROGRAM)], given=json.dumps(asked).encode())
+        if end.exit_code == 0:
+            return end.output.decode()
+    raise ToolError(f"{path}: can't be parsed; use file_ops.read_file.")
 
 
-def _line(row: "Definition") -> str:
-    place = f"{row.first}-{row.last}" if row.last > row.first else f"{row.first}"
-    return f"{place}: {'  ' * min(row.depth, _DEEPEST)}{cut(row.text, WIDTH)}"
+@cache
+def languages() -> dict[str, str]:
+    """Return the language of each suffix."""
+    return {suffix: name for name, grammar in _grammars().items() for suffix in grammar["suffixes"]}
+
+
+def rules_of(language: str) -> dict[str, list[dict[str, Any]]]:
+    """Return the rules that find nodes in a syntax tree, by role, including those of the base language."""
+    grammar = _grammars()[language]
+    base = rules_of(grammar["base"]) if "base" in grammar else {}
+    return {role: [*base.get(role, ()), *map(_rule, grammar.get(role, ()))] for role in ROLES}
+
+
+def _rule(given: str | dict[str, Any]) -> dict[str, Any]:
+    return {"kind": given} if isinstance(given, str) else given
+
+
+@cache
+def _grammars() -> dict[str, dict[str, Any]]:
+    return tomllib.loads(_GRAMMARS.read_text("utf-8"))
 
 
 OUTLINE = Tool(

@@ -108,7 +108,7 @@ async def list_all(workspace: Workspace, ripgrep: Path | None, folder: str) -> I
         found = await run_in_thread(workspace.list, folder, depth=DEEPEST, limit=_MOST, skip=skip)
         return Inventory([entry.path for entry in found.entries if entry.kind == "file"], found.complete)
     output = await run_ripgrep(ripgrep, workspace.root, ["--files", *skip_arguments(folder)], folder)
-    paths = [os.fsdecode(name).removeprefix("./") for name in output.data.split(b"\0")[:-1]]
+    paths = [os.fsdecode(name).removeprefix("./") for name in output.output.split(b"\0")[:-1]]
     files = [path for path in paths if not is_temporary(path.rpartition("/")[2])]
     return Inventory(files, output.complete)
 

@@ -1,9 +1,11 @@
-"""Tool file_ops.search: some matching lines of each file, their number, and what was left out."""
+"""Tool file_ops.search, with ripgrep or else with a small program of Duckflow's own."""
 
-from bisect import bisect_right
-from collections.abc import Sequence
+import json
+import os
+import re
+import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import Field, field_validator
 
@@ -11,163 +13,20 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
-from duckflow.safety.paths import printable
 from duckflow.safety.policy.protected import STRENGTH
-from duckflow.safety.redaction.patterns import lines_with_secrets
 from duckflow.safety.uncancelled import run_in_thread
 from duckflow.tools.catalogue import Tool, ToolResult
-from duckflow.tools.searching.hits import FILE_CAP, Hit, Hits, Query, ask_ourselves, ask_ripgrep
-from duckflow.tools.searching.line_matcher import LINES_PER_FILE
-from duckflow.tools.searching.ripgrep import BadPattern
-
-LINES_SHOWN = 200
-"""Rows of a result, including the lines around hits."""
-
-FILES_SHOWN = 60
-COLUMNS_SHOWN = 400
-_FILES_READ, _BYTES_READ = 1_000, 50_000_000
-_LINES_NAMED, _FILES_NAMED = 10, 20
-"""Numbers of lines and files to name if their lines are not shown."""
-
-_BEFORE_MATCH = 80
-_WITHHELD = "(a line with a key or token)"
-
-
-class _FileHits(NamedTuple):
-    """Lines of one file that may be shown. Those in `withheld` are never shown."""
-
-    path: str
-    lines: Sequence[str]
-    hits: Sequence[Hit]
-    withheld: frozenset[int]
-
-    @property
-    def number(self) -> str:
-        """Number of matching lines, with a + if there may be more."""
-        return f"{len(self.hits)}{'+' if len(self.hits) >= LINES_PER_FILE else ''}"
-
-
-def show_hits(workspace: Workspace, found: Hits, permitted: int, context: int) -> str:
-    """Return the hits by file, empty if none may be shown. `permitted` is the highest protection allowed."""
-    files: list[_FileHits] = []
-    left = _BYTES_READ
-    for path, hits in list(found.files.items())[:_FILES_READ]:
-        if left < 0:
-            break
-        one, size = _read(workspace, path, hits, permitted, in_bytes=found.in_bytes)
-        left -= size
-        files += [one] if one is not None else []
-    if not files:
-        return ""
-    whole = found.complete and left >= 0 and len(found.files) <= _FILES_READ
-    shown = files[:FILES_SHOWN]
-    shares = _shares([len(_rows(one, len(one.hits), context)) for one in shown], LINES_SHOWN)
-    parts = [_show(one, share, context) for one, share in zip(shown, shares, strict=True)]
-    return "\n".join([_head(files, whole=whole), *parts, *_more(files[FILES_SHOWN:])])
-
-
-def _head(files: Sequence[_FileHits], *, whole: bool) -> str:
-    lines = sum(len(one.hits) for one in files)
-    least = "" if whole and all(len(one.hits) < LINES_PER_FILE for one in files) else "at least "
-    return (
-        f"{least}{lines} matching line{'s' * (lines != 1)} in {len(files)} file{'s' * (len(files) != 1)}"
-        f"{'' if whole else '; there are more files: narrow it down'}"
-    )
-
-
-def _more(rest: Sequence[_FileHits]) -> list[str]:
-    """Name the files of which no line is shown."""
-    if not rest:
-        return []
-    named = ", ".join(f"{one.path} ({one.number})" for one in rest[:_FILES_NAMED])
-    more = f" and {len(rest) - _FILES_NAMED} more" if len(rest) > _FILES_NAMED else ""
-    return [f"Not shown, {len(rest)} more file{'s' * (len(rest) != 1)}: {named}{more}"]
-
-
-def _read(
-    workspace: Workspace, path: str, hits: Sequence[Hit], permitted: int, *, in_bytes: bool
-) -> tuple[_FileHits | None, int]:
-    """Return the hits of a file in the workspace, and its size.
-
-    The hits are None if none may be shown, as in a file that needs more permission.
-    """
-    try:
-        if STRENGTH[workspace.protection(path)] > permitted:
-            return None, 0
-        data = workspace.read_bytes(path, cap=FILE_CAP)
-    except ToolError:
-        return None, 0  # removed, or no longer inside
-    encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8"
-    text = data.decode(encoding, errors="replace")
-    lines = [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")]
-    withheld = lines_with_secrets(text)
-    visible = [hit for hit in hits if hit.line <= len(lines) and hit.line not in withheld]
-    if in_bytes:
-        visible = [Hit(line, _characters(lines[line - 1], column)) for line, column in visible]
-    return (_FileHits(printable(path), lines, visible, withheld) if visible else None), len(data)
-
-
-def _characters(line: str, count: int) -> int:
-    """Return the number of characters in the first bytes of a line. For a short line it is not needed."""
-    return len(line.encode()[:count].decode(errors="ignore")) if len(line) > COLUMNS_SHOWN else 0
-
-
-def _shares(wanted: Sequence[int], most: int) -> list[int]:
-    """Divide `most` rows among the files. Rows that small files do not need go to large ones."""
-    shares = [0] * len(wanted)
-    left = most
-    order = sorted(range(len(wanted)), key=lambda at: wanted[at])
-    for done, at in enumerate(order):
-        shares[at] = min(wanted[at], left // (len(order) - done))
-        left -= shares[at]
-    return shares
-
-
-def _show(file: _FileHits, share: int, context: int) -> str:
-    counts = range(1, len(file.hits) + 1)
-    count = max(bisect_right(counts, share, key=lambda count: len(_rows(file, count, context))), 1)
-    rows = _rows(file, count, context)
-    rest = file.hits[count:]
-    head = (
-        f"{file.path} ({file.number} line{'s' * (len(file.hits) != 1)}{f', {count} shown' if rest else ''})"
-    )
-    if rest:
-        named = ", ".join(str(hit.line) for hit in rest[:_LINES_NAMED])
-        more = ", …" if len(rest) > _LINES_NAMED else ""
-        rows.append(f"… {len(rest)} more in {file.path}, line{'s' * (len(rest) > 1)} {named}{more}")
-    return "\n".join([head, *rows])
-
-
-def _rows(file: _FileHits, count: int, context: int) -> list[str]:
-    """Return the rows of the first `count` hits with the lines around them, in the format of grep."""
-    hits = {hit.line: hit.column for hit in file.hits[:count]}
-    wanted = {
-        near
-        for line in hits
-        for near in range(max(line - context, 1), min(line + context, len(file.lines)) + 1)
-    }
-    rows: list[str] = []
-    before = 0
-    for number in sorted(wanted):
-        if context and rows and number > before + 1:
-            rows.append("--")
-        before = number
-        line = _WITHHELD if number in file.withheld else file.lines[number - 1]
-        rows.append(f"{number}{':' if number in hits else '-'}{_around(line, hits.get(number, 0))}")
-    return rows
-
-
-def _around(line: str, column: int) -> str:
-    """Return the part of a long line around a column. Its beginning is cut if the match is far in."""
-    if len(line) <= COLUMNS_SHOWN:
-        return line.rstrip()
-    start = max(min(column - _BEFORE_MATCH, len(line) - COLUMNS_SHOWN), 0)
-    end = start + COLUMNS_SHOWN
-    return f"{'…' if start else ''}{line[start:end]}{'…' if end < len(line) else ''}"
-
+from duckflow.tools.programs import ProgramEnd
+from duckflow.tools.searching import line_matcher
+from duckflow.tools.searching.hits import FILE_CAP, Hit, Hits, show_hits
+from duckflow.tools.searching.listing import file_matcher, list_all, skip_arguments
+from duckflow.tools.searching.ripgrep import BadPattern, run_capped, run_ripgrep
 
 LONGEST_PATTERN = 1000
 MOST_CONTEXT = 20
+_PLAIN_FILE, _PLAIN_TOTAL = 1_000_000, 20_000_000
+"""Bytes that Python's regular expressions search, in a file and in all."""
+
 _ERROR = "error: "
 _NOT_SEARCHED = "protected files, and lines that hold a key or token, are not searched"
 
@@ -198,14 +57,14 @@ def search_tool(ripgrep: Path | None) -> Tool[Any]:
 
     async def run(args: Search, access: Access) -> ToolResult:
         workspace = access.workspace
-        query = Query(args.pattern, workspace.relative(args.path, folder=True), args.glob)
-        there = await run_in_thread(workspace.status, query.path)
+        path = workspace.relative(args.path, folder=True)
+        there = await run_in_thread(workspace.status, path)
         if there is None or there.kind == "other":
-            raise ToolError(f"{query.path}: {'can not be searched' if there else 'does not exist'}.")
-        hits, note = await _find(workspace, ripgrep, query)
-        permitted = max(STRENGTH["guarded"], STRENGTH[workspace.protection(query.path)])
+            raise ToolError(f"{path}: {'can not be searched' if there else 'does not exist'}.")
+        hits, note = await _find(workspace, ripgrep, args.model_copy(update={"path": path}))
+        permitted = max(STRENGTH["guarded"], STRENGTH[workspace.protection(path)])
         shown = await run_in_thread(show_hits, workspace, hits, permitted, min(args.context, MOST_CONTEXT))
-        nothing = f"no line matches {query.pattern} in {query.path} ({_NOT_SEARCHED})"
+        nothing = f"no line matches {args.pattern} in {path} ({_NOT_SEARCHED})"
         return ToolResult(text="\n".join(filter(None, (note, shown or nothing))))
 
     return Tool(
@@ -218,20 +77,76 @@ def search_tool(ripgrep: Path | None) -> Tool[Any]:
     )
 
 
-async def _find(workspace: Workspace, ripgrep: Path | None, query: Query) -> tuple[Hits, str]:
+async def _find(workspace: Workspace, ripgrep: Path | None, args: Search) -> tuple[Hits, str]:
     """Return the hits, and a note if the pattern is no regular expression and was searched as plain text."""
-
-    async def ask(query: Query) -> Hits:
-        if ripgrep is None:
-            return await ask_ourselves(workspace, query)
-        return await ask_ripgrep(workspace, ripgrep, query)
-
     try:
-        return await ask(query), ""
+        return await _ask(workspace, ripgrep, args), ""
     except BadPattern as exc:
-        if ripgrep is not None and "not supported" in str(exc):  # look-around and back references
-            return await ask_ourselves(workspace, query, ripgrep), ""
+        if "not supported" in str(exc):  # by ripgrep: look-around and back references
+            return await _ask_python(workspace, ripgrep, args), ""
         lines = str(exc).splitlines()
         reason = next((line for line in lines if line.startswith(_ERROR)), lines[0]).removeprefix(_ERROR)
-        note = f"{query.pattern} is no regular expression ({reason}), so it was searched as plain text."
-        return await ask(query._replace(literal=True)), note
+    note = f"{args.pattern} is no regular expression ({reason}), so it was searched as plain text."
+    literal = args.model_copy(update={"pattern": re.escape(args.pattern)})
+    return await _ask(workspace, ripgrep, literal), note
+
+
+async def _ask(workspace: Workspace, ripgrep: Path | None, args: Search) -> Hits:
+    """Search with ripgrep, which is fast and knows the files that a project ignores, else with Python."""
+    if ripgrep is None:
+        return await _ask_python(workspace, ripgrep, args)
+    arguments = [
+        "--line-number",
+        "--column",
+        "--with-filename",
+        "--no-heading",
+        "--crlf",
+        f"--max-count={line_matcher.LINES_PER_FILE}",
+        "--max-columns=1",  # the line number is enough
+        f"--max-filesize={FILE_CAP}",
+        *([f"--glob={args.glob}"] if args.glob else []),
+        *skip_arguments(args.path),
+        f"--regexp={args.pattern}",
+    ]
+    return _hits(await run_ripgrep(ripgrep, workspace.root, arguments, args.path))
+
+
+async def _ask_python(workspace: Workspace, ripgrep: Path | None, args: Search) -> Hits:
+    """Search with Python's regular expressions, which is slower. `ripgrep` lists the files, if given."""
+    there = await run_in_thread(workspace.status, args.path)
+    files, complete = [args.path], True
+    if there and there.kind == "folder":
+        files, complete = await list_all(workspace, ripgrep, args.path)
+    if args.glob:
+        files = list(filter(file_matcher(args.glob), files))
+    texts, whole = await run_in_thread(_texts, workspace, files)
+    question = json.dumps({"pattern": args.pattern, "texts": texts}).encode()
+    found = await run_capped([sys.executable, "-I", line_matcher.__file__], given=question)
+    return _hits(found, complete=complete and whole)
+
+
+def _hits(found: ProgramEnd, *, complete: bool = True) -> Hits:
+    files: dict[str, list[Hit]] = {}
+    for row in found.output.split(b"\n"):
+        name, _, rest = row.partition(b"\0")
+        number, column, *_ = *rest.split(b":", 2), b"", b""
+        if number.isdigit():
+            hit = Hit(int(number), int(column) - 1 if column.isdigit() else 0)
+            files.setdefault(os.fsdecode(name).removeprefix("./"), []).append(hit)
+    return Hits(files, complete and found.complete)
+
+
+def _texts(workspace: Workspace, files: list[str]) -> tuple[dict[str, str], bool]:
+    texts: dict[str, str] = {}
+    left = _PLAIN_TOTAL
+    for file in files:
+        try:
+            data = workspace.read_bytes(file, cap=_PLAIN_FILE)
+        except ToolError:
+            continue  # a link, a pipe, or too large: nothing to search
+        left -= len(data)
+        if left < 0:
+            return texts, False
+        if b"\0" not in data:
+            texts[file] = data.decode(errors="replace")
+    return texts, True
