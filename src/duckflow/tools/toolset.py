@@ -1,6 +1,6 @@
 """All tools: those for files, and those that reach outside, which are loaded only if configured."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ def file_tools(ripgrep: Path | None) -> tuple[Tool[Any], ...]:
 def mcp_servers(
     settings: Settings,
     root: Path,
-    closed: Iterable[Path],
+    closed: tuple[Path, ...],
     env: Mapping[str, str],
     clean: Callable[[str], str],
 ) -> "McpServers | None":

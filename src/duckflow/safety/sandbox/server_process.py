@@ -7,14 +7,12 @@ import stat
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Literal
 
-from pydantic import Field
-
+from duckflow.config.mcp import McpServer
 from duckflow.config.settings import ShellSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.files.programs import find_program
-from duckflow.domain.frozen import Frozen, replace
+from duckflow.domain.frozen import replace
 from duckflow.safety.descriptors import READ
 from duckflow.safety.sandbox.launcher_client import Ending, Launcher
 from duckflow.safety.sandbox.probe import PROBE, Probe
@@ -31,24 +29,12 @@ _LAST_WORDS = 2_000
 _NONE = Sandbox(level="none", reason="sandbox.switched_off")
 
 
-class ServerOrder(Frozen):
-    """Program of a server, and what it may see and do."""
-
-    argv: tuple[str, ...]
-    env: dict[str, str] = Field(default_factory=dict)
-    sandboxed: bool = True
-    network: bool = False
-    workspace: Literal["none", "read", "write"] = "read"
-    reads: tuple[str, ...] = ()
-    """Folders and files it can read besides the system and its own tool chain."""
-
-
 class ServerProcess:
     """One server, started once. No command and no other server sees its temporary folder."""
 
     def __init__(
         self,
-        order: ServerOrder,
+        server: McpServer,
         workspace: Path,
         settings: ShellSettings,
         *,
@@ -56,7 +42,7 @@ class ServerProcess:
         env: Mapping[str, str],
         probe: Probe = PROBE,
     ) -> None:
-        self._order = order
+        self._server = server
         self._workspace = workspace
         self._settings = settings
         self._closed = tuple(closed)
@@ -111,7 +97,7 @@ class ServerProcess:
         await self._launcher.aclose()
 
     async def _sandbox(self) -> Sandbox:
-        if not self._order.sandboxed:
+        if not self._server.sandbox:
             return _NONE
         found = await self._probe.find(self._settings.sandbox, self._launcher, self._workspace, None)
         if found.level == "none":
@@ -122,38 +108,39 @@ class ServerProcess:
 
     def _confine(self, sandbox: Sandbox, temporary: Path) -> LaunchOrder:
         program = self._program()
-        started = shlex.join([program, *self._order.argv[1:]])
+        started = shlex.join([program, *self._server.command[1:]])
         command = f'exec <"$TMPDIR/{INPUT}" 2>"$TMPDIR/{ERRORS}"; exec {started}'
         limits = limits_of(self._settings, _SECONDS)
-        network = self._order.network
+        network = self._server.network
         if sandbox.level in ("bubblewrap", "namespaces"):
             reach = self._world(program, temporary)
         else:
             home = Path(self._env.get("HOME") or Path.home())
-            closed = (*self._closed, *((self._workspace,) if self._order.workspace == "none" else ()))
+            closed = (*self._closed, *((self._workspace,) if self._server.workspace == "none" else ()))
             reach = visibility_of(self._workspace, temporary, home, closed, self._guarded())
         order = confine(command, sandbox, reach, limits, self._env, network=network)
-        return replace(order, env={**order.env, **self._order.env})
+        return replace(order, env={**order.env, **self._server.env})
 
     def _world(self, program: str, temporary: Path) -> MountPlan:
         found = {**self._env, "PATH": f"{os.path.dirname(program)}:{self._env.get('PATH', '')}"}
         base = base_mounts(str(self._workspace), str(temporary), found, [str(one) for one in self._closed])
-        reads = (Mount(kind="read", target=path, source=path) for path in self._order.reads)
+        paths = map(os.path.realpath, self._server.read)
+        reads = (Mount(kind="read", target=path, source=path) for path in paths)
         base = replace(base, mounts=(*base.mounts, *reads))
-        if self._order.workspace == "none":
+        if self._server.workspace == "none":
             return mount_plan(base, masks={str(self._workspace): ""})
         with closing(SecretIndex(str(self._workspace))) as secrets:
             return mount_plan(base, masks=dict.fromkeys(secrets.find(), ""), guarded=self._guarded())
 
     def _guarded(self) -> tuple[str, ...]:
         """Return the paths that are read-only: the whole folder, or only files that make programs run."""
-        if self._order.workspace != "write":
+        if self._server.workspace != "write":
             return (str(self._workspace),)
         with closing(FolderWatch(str(self._workspace))) as watch:
             return watch.begin()
 
     def _program(self) -> str:
-        name = self._order.argv[0]
+        name = self._server.command[0]
         if "/" in name:
             return os.path.abspath(os.path.join(self._workspace, os.path.expanduser(name)))
         found = find_program(name, self._workspace, self._env)

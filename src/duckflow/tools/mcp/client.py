@@ -5,7 +5,6 @@ import json
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -42,6 +41,7 @@ _PAGES = 20
 _CONNECT_S = 30.0
 _IDLE_S = 3_600.0
 _NAME, _ADDRESS = 100, 1_000
+_US = types.Implementation(name="duckflow", version=__version__)
 _GONE = (-32000, -32001, -32600, UNSENT, BAD_STATUS)
 """Codes, of the package and of Duckflow, for a connection or a session that no longer exists."""
 
@@ -61,9 +61,9 @@ class ConnectedServer:
     async def offer(self) -> ServerOffer:
         """Return all that the server offers, except items whose name or schema can't be used."""
         client, has = self._client, self._client.server_capabilities
-        tools = await self._pages(has.tools, lambda cursor: client.list_tools(cursor=cursor))
-        prompts = await self._pages(has.prompts, lambda cursor: client.list_prompts(cursor=cursor))
-        resources = await self._pages(has.resources, lambda cursor: client.list_resources(cursor=cursor))
+        tools = await self._pages(has.tools, client.list_tools)
+        prompts = await self._pages(has.prompts, client.list_prompts)
+        resources = await self._pages(has.resources, client.list_resources)
         by_name = {tool.name: tool for tool in islice(_tools(tools), MOST_ITEMS)}
         return ServerOffer(
             version=client.protocol_version or "",
@@ -74,7 +74,7 @@ class ConnectedServer:
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> RemoteResult:
         """Call a tool. Return its result as text without terminal control."""
-        result = await self._asked(lambda: self._client.call_tool(tool, arguments))
+        result = await self._asked(self._client.call_tool(tool, arguments))
         said = "\n".join(_shown(one) for one in result.content)
         if not said.strip() and result.structured_content is not None:
             said = json.dumps(result.structured_content, ensure_ascii=False)
@@ -82,35 +82,35 @@ class ConnectedServer:
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> str:
         """Return the text of a prompt."""
-        got = await self._asked(lambda: self._client.get_prompt(name, arguments))
+        got = await self._asked(self._client.get_prompt(name, arguments))
         return plain("\n\n".join(_shown(one.content) for one in got.messages))
 
     async def resource(self, uri: str) -> str:
         """Return the text of a resource."""
-        got = await self._asked(lambda: self._client.read_resource(uri))
+        got = await self._asked(self._client.read_resource(uri))
         return plain("\n".join(_content(one) for one in got.contents))
 
-    async def _pages(self, offered: object, ask: Callable[[str | None], Awaitable[Page]]) -> list[Page]:
+    async def _pages(self, offered: object, ask: Callable[..., Awaitable[Page]]) -> list[Page]:
         """Return all pages of a list. Empty if the server does not offer it."""
         pages: list[Page] = []
         cursor: str | None = None
         while offered is not None and len(pages) < _PAGES and (cursor or not pages):
-            page = await self._asked(partial(ask, cursor))
+            page = await self._asked(ask(cursor=cursor))
             pages.append(page)
             cursor = page.next_cursor
         return pages
 
-    async def _asked(self, ask: Callable[[], Awaitable[T]]) -> T:
+    async def _asked(self, ask: Awaitable[T]) -> T:
         """Return the server's answer. Failures in the package or in the server become a RemoteFault."""
-        asking = asyncio.ensure_future(ask())
+        asking = asyncio.ensure_future(ask)
         try:
-            await asyncio.wait({asking, self.ending}, return_when=asyncio.FIRST_COMPLETED)
-            if not asking.done():
-                raise RemoteFault(self.ending.result(), lost=True)  # noqa: TRY301 - as below
-            return asking.result()
+            return await asyncio.shield(asking)
         except MCPError as exc:
-            raise _fault(exc) from exc
-        except (RemoteFault, TimeoutError):
+            if self.ending.done():
+                raise RemoteFault(self.ending.result(), lost=True) from exc
+            code = exc.error.code
+            raise RemoteFault(exc.error.message, lost=code in _GONE, unsent=code == UNSENT) from exc
+        except TimeoutError:
             raise
         except Exception as exc:  # third-party library and server: any error becomes one sentence
             raise RemoteFault(f"{type(exc).__name__}: {exc}", lost=True) from exc
@@ -122,7 +122,7 @@ class ConnectedServer:
 async def open_process(process: ServerProcess) -> AsyncGenerator[ConnectedServer]:
     """Start a program and connect to it over its standard input and output."""
     ending: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    async with Client(_Pipes(process, ending), client_info=_us(), cache=None) as client:
+    async with Client(_pipes(process, ending), client_info=_US, cache=None) as client:
         yield ConnectedServer(client, ending)
 
 
@@ -138,8 +138,7 @@ async def open_address(
         timeout: httpx2.Timeout | None = None,
         auth: httpx2.Auth | None = None,
     ) -> httpx2.AsyncClient:
-        transport = BoundedTransport(httpx2.AsyncHTTPTransport())
-        return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, transport=transport)
+        return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, transport=BoundedTransport())
 
     async with AsyncExitStack() as stack:
         # later than our own timeout, which has a clear message
@@ -147,7 +146,7 @@ async def open_address(
         http = await stack.enter_async_context(connected(headers, timeout))
         streams = streamable_http_client(url, http_client=http, max_sse_event_size=LONGEST_MESSAGE)
         try:
-            client = await stack.enter_async_context(Client(streams, client_info=_us(), cache=None))
+            client = await stack.enter_async_context(Client(streams, client_info=_US, cache=None))
         except Exception as error:
             first = first_of(error)
             if not isinstance(first, MCPError) or first.error.code != BAD_STATUS:
@@ -155,81 +154,64 @@ async def open_address(
             older = sse_client(url, dict(headers), _CONNECT_S, _IDLE_S, connected)
             try:
                 client = await stack.enter_async_context(
-                    Client(older, client_info=_us(), cache=None, mode="legacy")
+                    Client(older, client_info=_US, cache=None, mode="legacy")
                 )
             except Exception:  # noqa: BLE001 - it speaks neither, and the first reason counts
                 raise error from None
         yield ConnectedServer(client, ending)
 
 
-class _Pipes:
+@asynccontextmanager
+async def _pipes(process: ServerProcess, ending: "asyncio.Future[str]") -> AsyncGenerator[Any]:
     """Transport of the package over our process: each line is a message, of limited length."""
+    lines = asyncio.StreamReader(LONGEST_MESSAGE)
+    received, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](_WAITING)
+    to_server, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+    last_words: list[str] = []
 
-    def __init__(self, process: ServerProcess, ending: "asyncio.Future[str]") -> None:
-        self._process = process
-        self._ending = ending
-        self._rest = bytearray()
-        self._writing: asyncio.Task[None] | None = None
-        sender, self._from_server = anyio.create_memory_object_stream[SessionMessage | Exception](_WAITING)
-        self._take = sender
-        self._to_server, self._outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+    def ended(reason: str) -> None:
+        last_words.append(reason or "it was stopped")
+        lines.feed_eof()
 
-    async def __aenter__(self) -> Any:  # noqa: ANN401 - the package's own pair of streams
+    def stop(reason: str) -> None:
+        if not ending.done():
+            ending.set_result(reason)
+        received.close()
+
+    async def receive() -> None:
         try:
-            await self._process.start(self._read, self._end)
-        except BaseException:
-            await self.__aexit__()
-            raise
-        self._writing = asyncio.create_task(self._write())
-        return self._from_server, self._to_server
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._writing is not None:
-            self._writing.cancel()
-            await asyncio.wait([self._writing])
-        for stream in (self._take, self._from_server, self._to_server, self._outgoing):
-            stream.close()
-        await self._process.aclose()
-
-    def _read(self, block: bytes) -> None:
-        self._rest += block
-        if b"\n" not in block:
-            if len(self._rest) > LONGEST_MESSAGE:
-                self._end("it wrote a message that is too long")
+            async for line in lines:
+                with suppress(ValueError, RecursionError):  # no message, but a line that a library printed
+                    message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    received.send_nowait(SessionMessage(message))
+            stop(last_words[0])
+        except ValueError:
+            stop("it wrote a message that is too long")
+        except anyio.WouldBlock:
+            stop("it wrote more than can be read")
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             return
-        *lines, rest = bytes(self._rest).split(b"\n")
-        self._rest = bytearray(rest)
-        for line in lines:
-            if line.strip() and not self._ending.done():
-                self._receive(line)
 
-    def _receive(self, line: bytes) -> None:
-        if len(line) > LONGEST_MESSAGE:
-            self._end("it wrote a message that is too long")
-            return
-        with suppress(ValueError, RecursionError):  # no message, but a line that some library printed
-            message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    async def send() -> None:
+        try:
+            async for sent in outgoing:
+                line = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
+                await process.send(line.encode() + b"\n")
+        except OSError:
+            stop("it no longer reads its input")
+
+    with received, from_server, to_server, outgoing:
+        try:
+            await process.start(lines.feed_data, ended)
+            working = [asyncio.create_task(receive()), asyncio.create_task(send())]
             try:
-                self._take.send_nowait(SessionMessage(message))
-            except anyio.WouldBlock:
-                self._end("it wrote more than can be read")
-            except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-                return
-
-    def _end(self, reason: str) -> None:
-        self._rest.clear()
-        if not self._ending.done():
-            self._ending.set_result(reason or "it was stopped")
-        self._take.close()
-
-    async def _write(self) -> None:
-        async for sent in self._outgoing:
-            line = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
-            try:
-                await self._process.send(line.encode() + b"\n")
-            except OSError:
-                self._end("it no longer reads what it is told")
-                return
+                yield from_server, to_server
+            finally:
+                for task in working:
+                    task.cancel()
+                await asyncio.wait(working)
+        finally:
+            await process.aclose()
 
 
 def _tools(pages: Iterable[types.ListToolsResult]) -> Iterator[RemoteTool]:
@@ -251,15 +233,6 @@ def _prompts(pages: Iterable[types.ListPromptsResult]) -> Iterator[RemotePrompt]
 def _addresses(pages: Iterable[types.ListResourcesResult]) -> Iterator[str]:
     addresses = (str(one.uri) for page in pages for one in page.resources)
     return (uri for uri in addresses if uri == one_line(uri, _ADDRESS))
-
-
-def _fault(error: MCPError) -> RemoteFault:
-    code = error.error.code
-    return RemoteFault(error.error.message, lost=code in _GONE, unsent=code == UNSENT)
-
-
-def _us() -> types.Implementation:
-    return types.Implementation(name="duckflow", version=__version__)
 
 
 def _shown(block: types.ContentBlock) -> str:

@@ -3,11 +3,11 @@
 import asyncio
 import hashlib
 import json
-import os
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -17,9 +17,10 @@ from duckflow.config.saved_answers import SavedAnswers
 from duckflow.config.settings import ShellSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.extensions import ServerStatus
+from duckflow.domain.frozen import replace
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.text import cut
-from duckflow.safety.sandbox.server_process import ServerOrder, ServerProcess
+from duckflow.safety.sandbox.server_process import ServerProcess
 from duckflow.tools.mcp.remote import RemoteFault, RemoteTool, ServerOffer, first_of, one_line
 
 if TYPE_CHECKING:
@@ -40,13 +41,14 @@ class Pins:
     def changed(self, tools: Sequence[RemoteTool]) -> dict[str, str]:
         """Return the changed tools, each with its old text. Tools seen for the first time are pinned."""
         known = self._saved.load()
-        pins = {**{f"{self._prefix}{tool.name}": _pin(tool) for tool in tools}, **known}
-        if len(pins) > len(known):
-            self._saved.save(pins)
-        pinned = ((tool, pins[f"{self._prefix}{tool.name}"]) for tool in tools)
-        return {
-            tool.name: pin.partition("\n")[2] for tool, pin in pinned if not pin.startswith(_digest(tool))
-        }
+        before, changed = len(known), dict[str, str]()
+        for tool in tools:
+            digest, _, text = known.setdefault(f"{self._prefix}{tool.name}", _pin(tool)).partition("\n")
+            if not _pin(tool).startswith(f"{digest}\n"):
+                changed[tool.name] = text
+        if len(known) > before:
+            self._saved.save(known)
+        return changed
 
     def accept(self, tool: RemoteTool) -> None:
         """Accept the tool's current description."""
@@ -62,28 +64,23 @@ def forget_pins(server: str) -> None:
         saved.save(kept)
 
 
-def _digest(tool: RemoteTool) -> str:
-    said = json.dumps([tool.description, tool.parameters], sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 def _pin(tool: RemoteTool) -> str:
-    return f"{_digest(tool)}\n{cut(tool.text, _LONGEST)}"
+    said = json.dumps([tool.description, tool.parameters], sort_keys=True, ensure_ascii=False)
+    digest = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{digest}\n{cut(tool.text, _LONGEST)}"
 
 
 _VARIABLE = lazy_regex(r"\$\{(\w+)\}")
 
 
+@dataclass(frozen=True)
 class ServerOpener:
     """Opens the servers of one workspace."""
 
-    def __init__(
-        self, workspace: Path, shell: ShellSettings, *, closed: Iterable[Path], env: Mapping[str, str]
-    ) -> None:
-        self._workspace = workspace
-        self._shell = shell
-        self._closed = tuple(closed)
-        self._env = env
+    workspace: Path
+    shell: ShellSettings
+    closed: tuple[Path, ...]
+    env: Mapping[str, str]
 
     @asynccontextmanager
     async def connect(self, server: McpServer) -> AsyncGenerator["ConnectedServer"]:
@@ -94,33 +91,21 @@ class ServerOpener:
         except ImportError as exc:
             raise ToolError("the package is missing; install it with: pip install 'duckflow[mcp]'") from exc
         if server.url:
-            headers = self._filled(server.headers)
-            async with open_address(server.url, headers, server.timeout_s) as session:
-                yield session
-            return
-        process = ServerProcess(
-            self._order(server), self._workspace, self._shell, closed=self._closed, env=self._env
-        )
-        async with open_process(process) as session:
+            opened = open_address(server.url, self._filled(server.headers), server.timeout_s)
+        else:
+            program = replace(server, env=self._filled(server.env))
+            process = ServerProcess(program, self.workspace, self.shell, closed=self.closed, env=self.env)
+            opened = open_process(process)
+        async with opened as session:
             yield session
-
-    def _order(self, server: McpServer) -> ServerOrder:
-        return ServerOrder(
-            argv=server.command,
-            env=self._filled(server.env),
-            sandboxed=server.sandbox,
-            network=server.network,
-            workspace=server.workspace,
-            reads=tuple(os.path.realpath(path) for path in server.read),
-        )
 
     def _filled(self, values: Mapping[str, str]) -> dict[str, str]:
         """Fill `${NAME}` from the user's environment."""
 
         def value(found: re.Match[str]) -> str:
-            if found[1] not in self._env:
+            if found[1] not in self.env:
                 raise ToolError(f"the variable {found[1]} is not set")
-            return self._env[found[1]]
+            return self.env[found[1]]
 
         return {name: _VARIABLE.sub(value, text) for name, text in values.items()}
 

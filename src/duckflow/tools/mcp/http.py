@@ -1,7 +1,6 @@
 """HTTP for the `mcp` client: answers are limited, and failures become messages about one request."""
 
-from collections.abc import AsyncIterator
-from typing import Any
+from contextlib import aclosing
 
 import httpx2
 import mcp_types as types
@@ -13,45 +12,41 @@ UNSENT = -32098
 BAD_STATUS = -32099
 """Duckflow's code for an answer that is an HTTP error and not a message."""
 _SESSION = "mcp-session-id"
-_FIRST_ERROR, _NOT_FOUND = 400, 404
+_EVENTS = "text/event-stream"
+_NOT_FOUND = 404
 
 
-class BoundedTransport(httpx2.AsyncBaseTransport):
+class BoundedTransport(httpx2.AsyncHTTPTransport):
     """Transport that limits the length of answers and does not follow redirects.
 
     Failures become messages in plain words, so that each ends only the request that it concerns.
     """
 
-    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
-        self._inner = inner
-
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request and count the length of its answer. A stream of events is limited per event."""
         try:
-            response = await self._inner.handle_async_request(request)
+            response = await super().handle_async_request(request)
+            if response.is_success and response.headers.get("content-type", "").startswith(_EVENTS):
+                return response
+            said = b""
+            async with aclosing(response):
+                async for block in response.aiter_raw():
+                    said += block
+                    if len(said) > LONGEST_MESSAGE:
+                        return _refusal(502, BAD_STATUS, "its answer is too long")
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as exc:
             return _refusal(503, UNSENT, f"it can't be reached at {request.url.host} ({exc})")
         except httpx2.ReadTimeout:
             return _refusal(504, types.INTERNAL_ERROR, "it did not answer in time")
         except (httpx2.NetworkError, httpx2.RemoteProtocolError):
             return _refusal(502, BAD_STATUS, "it closed the connection without an answer")
-        if response.status_code >= _FIRST_ERROR and request.method == "POST":
-            return await _refused(request, response)
-        if not response.headers.get("content-type", "").startswith("text/event-stream"):
-            response.stream = _Counted(response.stream)  # pyright: ignore[reportArgumentType] - async here
-        return response
-
-    async def aclose(self) -> None:
-        """Close all connections."""
-        await self._inner.aclose()
+        if response.is_error and request.method == "POST":
+            return _error(request, response, said)
+        return httpx2.Response(response.status_code, headers=response.headers, content=said)
 
 
-async def _refused(request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+def _error(request: httpx2.Request, response: httpx2.Response, said: bytes) -> httpx2.Response:
     """Convert an HTTP error, with its message if it contains one."""
-    said = b""
-    async for block in _Counted(response.stream):
-        said += block
-    await response.aclose()
     if response.status_code == _NOT_FOUND and _SESSION in request.headers:
         return _refusal(_NOT_FOUND, UNSENT, "its session has expired")
     try:
@@ -67,19 +62,3 @@ async def _refused(request: httpx2.Request, response: httpx2.Response) -> httpx2
 def _refusal(status: int, code: int, message: str, data: object = None) -> httpx2.Response:
     error = {"code": code, "message": message, **({"data": data} if data is not None else {})}
     return httpx2.Response(status, json={"jsonrpc": "2.0", "id": None, "error": error})
-
-
-class _Counted(httpx2.AsyncByteStream):
-    def __init__(self, inner: Any) -> None:  # noqa: ANN401 - one of several kinds
-        self._inner = inner
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for block in self._inner:
-            size += len(block)
-            if size > LONGEST_MESSAGE:
-                raise httpx2.ReadError("the answer is too long")
-            yield block
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
