@@ -1,4 +1,4 @@
-"""The end of a command: an error that the user can fix is one sentence and an exit code."""
+"""End of a command: an error that the user can fix becomes one sentence and an exit code."""
 
 import os
 import sys

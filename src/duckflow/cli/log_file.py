@@ -15,12 +15,11 @@ class _Clean(logging.Formatter):
     """Removes secrets from lines: a traceback may contain any text."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return one record, with its traceback if there is one."""
         return without_secrets(super().format(record))
 
 
 def open_log_file() -> None:
-    """Send the program's log to its file; without a file if it can't be opened."""
+    """Send log records to the file; do nothing if it can't be opened."""
     place = state_dir() / NAME
     try:
         os.close(os.open(place, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))

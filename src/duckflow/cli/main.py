@@ -30,7 +30,7 @@ for _command in (single.run, single.acp, single.doctor, single.stats, single.web
     app.command(_command.__name__, help=text(f"help.{_command.__name__}"))(_command)
 
 GROUPS = ("model", "config", "sessions", "audit", "prompt", "memory", "fleet", "mcp")
-"""Commands with commands of their own, each in a module of `cli/commands/`."""
+"""Commands with subcommands, each in a module of `cli/commands/`."""
 
 _ONLY_LISTED = sys.argv[1:] in (["--help"], ["-h"])
 """True if the help shows only the names of the groups, which needs none of their modules."""

@@ -1,6 +1,6 @@
 """Reads common flags without typer, so that the conversation and `run` start at once.
 
-Arguments that are not plainly these flags are left to typer, which explains them.
+Any other arguments are left to typer, which reports errors in them.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -11,7 +11,7 @@ from duckflow.domain.modes import MODES, Mode
 
 
 class ConversationOptions(NamedTuple):
-    """Options of the conversation. Without a folder, it is the session's own."""
+    """Options of the conversation. If `workspace` is None, the folder of the session is used."""
 
     model: str | None = None
     mode: Mode | None = None
@@ -88,7 +88,7 @@ def read_run_flags(arguments: Sequence[str]) -> RunFlags | None:
 def _read(
     arguments: Sequence[str], values: Readers, switches: Collection[str]
 ) -> tuple[dict[str, Any], list[str]] | None:
-    """Return flags by the names of their fields, and the words between them; None if in doubt."""
+    """Return flags by the names of their fields, and the other words; None if in doubt."""
     flags: dict[str, Any] = {}
     words: list[str] = []
     rest = list(arguments)

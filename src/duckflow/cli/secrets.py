@@ -1,4 +1,4 @@
-"""Removes secrets from texts outside of sessions, which remove their own."""
+"""Removes secrets from texts outside sessions; sessions do this themselves."""
 
 import os
 from functools import cache

@@ -1,1 +1,1 @@
-"""The conversation: the prompt comes first, the engine is loaded behind it."""
+"""The conversation: shows the prompt first, and loads the engine in the background."""

@@ -1,4 +1,4 @@
-"""The conversation: opens a session, and another one after it if the user wants."""
+"""The conversation: runs one session after another until the user leaves."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ from duckflow.ui.transcript import last_exchange
 
 
 async def converse(options: ConversationOptions, frontend: Frontend) -> None:
-    """Talk until the user leaves."""
+    """Run sessions until the user leaves."""
     open_log_file()
     earlier = _earlier_session(options)
     folder = options.workspace or Path(earlier.workspace if earlier else "")
@@ -80,7 +80,7 @@ async def settle_trust(
 async def _one_session(
     session_id: str | None, folder: Path, loaded: LoadedSettings, frontend: Frontend
 ) -> str | None:
-    """Talk in one session; return the next one, empty for a new one, None to leave."""
+    """Run one session; return the id of the next one, empty for a new one, None to leave."""
     earlier = _earlier_events(session_id) if session_id else ()
     relay = RelayPrompt(frontend.keyboard, frontend.writer)
     screen = Screen(frontend.writer)

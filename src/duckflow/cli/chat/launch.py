@@ -1,4 +1,4 @@
-"""Shows the prompt at once, and loads everything slow behind it."""
+"""Shows the prompt at once, and loads all slow modules in the background."""
 
 import asyncio
 from importlib import import_module
@@ -17,7 +17,7 @@ HISTORY = "history"
 
 
 def launch(options: ConversationOptions) -> None:
-    """Talk until the user leaves."""
+    """Run the conversation until the user leaves."""
     asyncio.run(_launch("conversation", options))
 
 

@@ -1,4 +1,4 @@
-"""Opens a second terminal window on a session that another process has open."""
+"""Shows a session that another process has open in a second terminal window."""
 
 from contextlib import closing
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`duckflow model`: the files of embedded models."""
+"""`duckflow model`: files of embedded models."""
 
 from pathlib import Path
 from typing import Annotated

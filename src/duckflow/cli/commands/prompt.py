@@ -1,4 +1,4 @@
-"""`duckflow prompt`: what a model would be sent."""
+"""`duckflow prompt`: the prompt that a model would get."""
 
 from typing import Annotated
 

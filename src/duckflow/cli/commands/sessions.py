@@ -1,4 +1,4 @@
-"""`duckflow sessions`: earlier sessions, and what can be done with them."""
+"""`duckflow sessions`: lists, shows, exports, rewinds, forks, attaches to and deletes sessions."""
 
 from collections.abc import Generator
 from contextlib import closing, contextmanager

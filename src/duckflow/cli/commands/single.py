@@ -1,4 +1,4 @@
-"""Commands without commands of their own: run, acp, doctor, stats, web."""
+"""Commands without subcommands: run, acp, doctor, stats, web."""
 
 from contextlib import closing
 from importlib.util import find_spec

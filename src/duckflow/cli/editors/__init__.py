@@ -1,1 +1,1 @@
-"""Duckflow inside of editors, by the Agent Client Protocol."""
+"""Duckflow inside editors, through the Agent Client Protocol."""

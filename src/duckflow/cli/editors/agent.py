@@ -32,7 +32,7 @@ _BUFFER_BYTES = 50 * 1024 * 1024
 
 
 async def serve(flags: Mapping[str, object], *, trust: bool) -> None:
-    """Speak with the editor until it closes the connection."""
+    """Serve the editor until it closes the connection."""
     open_log_file()
     # Standard output is for the protocol alone: all other output goes to standard error.
     protocol = os.fdopen(os.dup(1), "w")
@@ -48,7 +48,7 @@ async def serve(flags: Mapping[str, object], *, trust: bool) -> None:
 
 
 class EditorAgent:
-    """Answers an editor's requests; the protocol's package calls the methods by their names."""
+    """Answers an editor's requests. The `acp` package calls the methods by their names."""
 
     def __init__(self, flags: Mapping[str, object], *, trust: bool) -> None:
         self._flags = flags
@@ -161,7 +161,7 @@ class EditorAgent:
             opened.session.cancel()
 
     async def prompt(self, session_id: str, prompt: Iterable[Any], **_: object) -> schema.PromptResponse:
-        """Work on a message to its end or to the next question."""
+        """Work on a message until the work ends or waits for the user."""
         said = _words(prompt)
         with _told():
             opened = await self._sessions.opened(session_id)
@@ -185,7 +185,6 @@ class EditorAgent:
         return schema.PromptResponse(stop_reason="cancelled" if stopped else "end_turn")
 
     async def _follow(self, opened: EditorSession, work: Work) -> str | None:
-        """Send the editor all updates, and let it ask the questions."""
         session = opened.session
         async for update in work:
             for told in opened.tell(update):
@@ -234,7 +233,7 @@ class EditorAgent:
 
 @contextmanager
 def _told() -> Generator[None]:
-    """Turn a UserError into an error of the protocol."""
+    """Translate a UserError to an error of the protocol."""
     try:
         yield
     except UserError as error:
@@ -257,7 +256,6 @@ def _begin(session: OpenSession, said: str) -> Work:
 
 
 def _words(prompt: Iterable[Any]) -> str:
-    """Return a message as text, with the names of files and the given parts of them."""
     parts: list[str] = []
     for block in prompt:
         match block:

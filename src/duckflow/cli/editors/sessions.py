@@ -51,7 +51,7 @@ class EditorSessions:
         self._servers: dict[str, EditorServers] = {}
         self._behind: set[asyncio.Task[None]] = set()
         self.reads = False
-        """True if the editor can be asked for files with changes that are not saved."""
+        """True if the editor can send the unsaved text of its files."""
 
     def get(self, session_id: str) -> EditorSession | None:
         """Return a session; None if it is not open."""
@@ -65,14 +65,14 @@ class EditorSessions:
     async def opened(
         self, session_id: str, folder: Path | None = None, servers: EditorServers | None = None
     ) -> EditorSession:
-        """Return the session; opens it again if it was closed."""
+        """Return the session, reopened if it was closed."""
         opened = self._sessions.get(session_id)
         return opened or await self.open(folder or self._folders.get(session_id), session_id, servers)
 
     async def open(
         self, folder: Path | None, session_id: str | None, servers: EditorServers | None
     ) -> EditorSession:
-        """Open a session in a folder, new or an earlier one; closes an idle one that is open there."""
+        """Open a new or earlier session in a folder, after closing an idle one there."""
         where = (folder or Path()).resolve()
         for name, other in [*self._sessions.items()]:
             if other.root == where and not other.busy:
@@ -106,7 +106,6 @@ class EditorSessions:
             await opened.session.close()
 
     async def _announce(self, opened: EditorSession) -> None:
-        """Send the editor the session's commands and the notices about its configuration."""
         await asyncio.sleep(_ANNOUNCE_S)
         if not self._has(opened):
             return
@@ -129,7 +128,6 @@ class EditorSessions:
 
     def _unsaved(self, session_id: Callable[[], str]) -> Unsaved:
         async def read(path: Path) -> str | None:
-            """Return the file as the editor has it; None if it can't say."""
             try:
                 answer = await asyncio.wait_for(
                     self._editor.read_text_file(session_id=session_id(), path=str(path)), _READ_S
@@ -144,9 +142,9 @@ class EditorSessions:
 def with_servers(loaded: LoadedSettings, servers: EditorServers) -> tuple[LoadedSettings, Mapping[str, str]]:
     """Add an editor's servers to the settings; return the unusable ones with the reason.
 
-    An editor may have them from a project's settings. So they get the sandbox with the network, the folder,
-    the files that their command names, no variables of the user, and a question before each call (L4, M6).
-    A server of the user with the same name wins.
+    An editor may have read them from a project's settings, so they get the sandbox with the network, the
+    folder, the files that their command names, no variables of the user, and a question before each call (L4,
+    M6). A server of the user with the same name wins.
     """
     if not servers:
         return loaded, {}

@@ -58,12 +58,12 @@ class SessionTranslator:
         self._describe = Describer()
         self._streamed = ""
         self._calls: dict[str, str] = {}
-        """The editor's names of running actions."""
+        """Editor's call ids by action id, for running actions."""
         self._asked: Approval | None = None
         self._output = ""
 
     def __call__(self, update: Update) -> SessionUpdates:
-        """Return what to send for an update."""
+        """Yield the editor's form of a session's update."""
         match update:
             case ReplyPiece():
                 self._streamed += update.text
@@ -81,7 +81,7 @@ class SessionTranslator:
                 yield from self._event(update.event)
 
     def replay(self, story: Iterable[StoredEvent]) -> SessionUpdates:
-        """Return the whole session, for an editor that opens it again."""
+        """Yield the whole session, for an editor that opens it again."""
         for recorded in story:
             if isinstance(recorded.event, events.UserMessage):
                 yield helpers.update_user_message_text(recorded.event.text)
@@ -157,7 +157,7 @@ class SessionTranslator:
     def _difference(
         self, path: str, before: str | None, after: str | None
     ) -> schema.FileEditToolCallContent | None:
-        """Return the change of a file; None if it is no text, or is not kept any more."""
+        """Return the change of a file; None if it is not text or its content was not kept."""
         old, new = self._content(path, before), self._content(path, after)
         if (old is None and before is not None) or (new is None and after is not None):
             return None

@@ -44,7 +44,7 @@ def print_export() -> None:
     """Print every entry as it was hashed, with its hash."""
     with closing(open_log()) as log:
         for entry in read_entries(log.database):
-            hashed = f'{{"entry":{entry.body},"hash":{jsons.dumps(entry.hash)}}}'  # the very text
+            hashed = f'{{"entry":{entry.body},"hash":{jsons.dumps(entry.hash)}}}'  # the hashed text
             echo(hashed)
 
 
@@ -67,7 +67,7 @@ def print_stats(*, json: bool) -> None:
 
 
 def _contents(database: Database) -> Iterator[Mapping[str, Any]]:
-    """Read all entries; of a damaged one, only its number. `verify` reports it."""
+    """Read all entries, but only the number of a damaged one, which `verify` reports."""
     for entry in read_entries(database):
         try:
             yield dict(jsons.loads(entry.body))

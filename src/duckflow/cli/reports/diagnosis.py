@@ -1,4 +1,4 @@
-"""The checks of `duckflow doctor`. They change nothing and load no model."""
+"""Checks of `duckflow doctor`. They change nothing and load no model."""
 
 import asyncio
 import importlib.util
@@ -102,7 +102,7 @@ async def _model(settings: Settings) -> DoctorFinding:
 
 
 async def _with_window(found: str, name: str, settings: Settings) -> str:
-    """Add the size of the model's window, if nothing large must be loaded to know it."""
+    """Add the size of the model's window, if this needs no heavy import."""
     provider = PROVIDERS.get(name.partition(":")[0])
     if provider is None or provider.wire == "pydantic_ai":
         return found
@@ -110,7 +110,7 @@ async def _with_window(found: str, name: str, settings: Settings) -> str:
         learned = LearnedWindows(state_dir() / WINDOWS)
         client = await open_client(name, settings.llm, os.environ, learned=learned)
     except UserError:
-        return found  # the first message meets the same error, and reports it
+        return found  # the first message fails with the same error, and reports it
     traits = client.traits
     await client.aclose()
     source = text(f"window.{traits.window_from}")

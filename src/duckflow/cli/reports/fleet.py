@@ -16,7 +16,7 @@ from duckflow.ui.transcript import event_object, print_transcript
 
 
 class WantedRun(RunOptions):
-    """A line of a file of requests."""
+    """Line of a file of requests."""
 
     folder: Path
     request: str

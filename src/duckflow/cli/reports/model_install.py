@@ -20,11 +20,11 @@ from duckflow.llm.weights.place import Progress as Report
 from duckflow.ui.output.escaping import echo
 
 _STEP = 0.1
-"""Part of a download after which a line is printed."""
+"""Share of a download after which a line is printed."""
 
 
 def is_needed() -> bool:
-    """True if the embedded model would be used, but is not installed, and no file is configured."""
+    """Return True if the embedded model would be used but is not installed, and no file is configured."""
     settings = load(Path()).settings
     embedded = settings.llm.embedded
     if embedded.path is not None or find(embedded.model) is not None:
@@ -38,7 +38,7 @@ def install_shown(name: str, source: Path | None) -> None:
     try:
         (_install_with_bar if bar else _install_with_lines)(name, source)
         if find_spec("xllamacpp") is not None:
-            with suppress(ProviderError):  # the first message meets the same error, and reports it
+            with suppress(ProviderError):  # the first message fails with the same error, and reports it
                 asyncio.run(_read_beginning(name, bar=bar))
     except KeyboardInterrupt:
         echo(text("model.interrupted", name=name), sys.stderr)
@@ -47,7 +47,7 @@ def install_shown(name: str, source: Path | None) -> None:
 
 
 async def _read_beginning(name: str, *, bar: bool) -> None:
-    """Let the model read the common beginning of all prompts, so that the first answer comes sooner."""
+    """Evaluate the common beginning of all prompts, so that the first answer comes sooner."""
     from duckflow.dialects.compact_prompt import compact_system  # noqa: PLC0415 - as above
     from duckflow.llm.local.embedded import open_embedded  # noqa: PLC0415 - only once there are weights
 

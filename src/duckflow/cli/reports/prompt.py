@@ -40,7 +40,7 @@ async def _assemble(opening: Opening) -> RenderedPrompt:
     app = App(opening, await choose(opening.loaded.settings, os.environ), os.environ)
     try:
         state = app.session.state
-        # The state of an open session; nothing is stored.
+        # This makes the state of an open session without storing anything.
         opened = apply(state, StoredEvent(seq=state.seq + 1, at=datetime.now(UTC), event=app.started))
         # Prompts are redacted only where they are sent to the model, which this one is not.
         return app.session.redactor.clean_all(await app.model.preview(opened))

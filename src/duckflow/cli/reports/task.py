@@ -37,7 +37,7 @@ async def _work(told: RunFlags, folder: Path, loaded: LoadedSettings) -> int:
     session = OpenSession(folder, resume=told.resume, mode=told.mode, verify=told.verify, settings=loaded)
     session.listen(print_json if told.json else PlainText(_said_again(told)))
     async with session:
-        gc.freeze()  # the objects of the start live to the end: no collection has to look at them
+        gc.freeze()  # objects of the start live to the end, so collections can skip them
         work = _begin(session, told)
         loop = asyncio.get_running_loop()
         # Ctrl-C and SIGTERM end the work in order.

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from duckflow.fleet.runs import FleetRun
 
 _FRESH_S = 1.0
-"""Seconds for which all pages are shown the same answer of the database."""
+"""Seconds for which all pages share one result of the database."""
 _LISTED = 200
 _CRASHED = "error"
-"""Outcome of a run that failed outside of a request; its report has the reason."""
+"""Outcome of a run that failed outside a request; its report has the reason."""
 
 
 class FleetSessions:
-    """Opens the fleet once it is used. Threads may call all methods."""
+    """Access to the fleet, which is opened on first use. Threads may call all methods."""
 
     def __init__(self, database: str | None) -> None:
         self._database = database
@@ -40,7 +40,7 @@ class FleetSessions:
         self._asks: dict[str, str] = {}
 
     def look(self, session_id: str) -> Payload | None:
-        """Return the numbers of runs by state, all runs for "fleet", one run for its id."""
+        """Return the counts of runs by state; for "fleet" with all runs, for a run's id with that run."""
         with self._lock:
             if time.monotonic() - self._looked >= _FRESH_S:
                 try:
@@ -58,19 +58,19 @@ class FleetSessions:
         return {**seen, "runs": seen["runs"] if session_id == "fleet" else [], "run": run}
 
     def events(self, run: str, after: int) -> Sequence[StoredEvent]:
-        """Return the events of a run after an event; none while the database is away."""
+        """Return the events of a run with a number above `after`; none if the database is unreachable."""
         try:
             return self._needed().runs.events(run, after)
         except UserError:
             return ()
 
     def patch(self, run: str) -> str:
-        """Return the changes of a run, as git can apply them."""
+        """Return the changes of a run, in a form that git can apply."""
         fleet = self._needed()
         return fleet.runs.patch(fleet.runs.find(run).id).decode("utf-8", "replace")
 
     def send(self, run: str, command: ClientCommand) -> str:
-        """Carry out a command on a run; return the objection to it as a catalogue key, or nothing."""
+        """Carry out a command on a run; return the objection to it as a catalogue key, empty if none."""
         objection = self._needed().send(run, command)
         self._looked = -_FRESH_S
         return objection

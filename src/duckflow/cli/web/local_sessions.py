@@ -1,7 +1,4 @@
-"""The sessions of this machine for the web view, of this process and of others.
-
-A command for a session that is not open opens it here.
-"""
+"""Sessions of this machine for the web view. A command for a closed session opens it in this process."""
 
 import asyncio
 import logging
@@ -43,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Open(NamedTuple):
-    """A session of this process, and the task that closes it once it rests."""
+    """A session of this process, and the task that closes it when it is idle."""
 
     host: SessionHost
     serving: asyncio.Task[None]
@@ -62,7 +59,7 @@ class LocalSessions:
         self._open: dict[str, _Open] = {}
         self._opening = asyncio.Lock()
         self.changed = asyncio.Event()
-        """Set at the next update of a session of this process, and replaced then."""
+        """Set, and replaced by a new event, when a session of this process changes."""
         self.fleet = FleetSessions(database)
         self.closing = asyncio.Event()
 
@@ -71,7 +68,7 @@ class LocalSessions:
         return self._events.database.version()
 
     def sessions(self) -> Sequence[dict[str, Any]]:
-        """Return a line about each session, with its status."""
+        """Return the data of each session for the list, with its status."""
         last = self._sessions.last_events()
         return [
             {
@@ -85,18 +82,18 @@ class LocalSessions:
         ]
 
     def folders(self) -> Sequence[str]:
-        """Return this folder, and the folders of earlier sessions."""
+        """Return this folder and the existing folders of earlier sessions."""
         known = [one.workspace for one in self._own()]
         return list(dict.fromkeys([str(self._folder), *(one for one in known if Path(one).is_dir())]))
 
     def events(self, session_id: str, after: int) -> Sequence[StoredEvent]:
-        """Return the events of a session after an event."""
+        """Return the events of a session with a number above `after`."""
         if session_id.startswith(RUN_PREFIX):
             return self.fleet.events(session_id.removeprefix(RUN_PREFIX), after)
         return self._events.load_after(session_id, after)
 
     def live(self, session_id: str) -> tuple[str, str, int, str]:
-        """Return the reply, the output, the seconds to wait and the thinking that are being written."""
+        """Return the reply, output, seconds to wait and thinking of the work in progress."""
         reply, output, wait_s, thinking = read_live(
             live_path(state_dir() / LIVE, session_id.removeprefix(RUN_PREFIX))
         )
@@ -112,8 +109,8 @@ class LocalSessions:
             return await Undo(session, space, kept, self._events).diff(session=True)
 
     async def send(self, session_id: str, command: ClientCommand) -> str | None:
-        """Send a command; return the objection to it, empty if it was taken, or None while it waits."""
-        command = redactor().clean_all(command)  # as it may be stored (SAFETY 14)
+        """Send a command; return the objection to it, empty if it was accepted, None while it waits."""
+        command = redactor().clean_all(command)  # because it may be stored (SAFETY 14)
         if session_id.startswith(RUN_PREFIX):
             run = session_id.removeprefix(RUN_PREFIX)
             return _worded(await asyncio.to_thread(self.fleet.send, run, command))
@@ -153,7 +150,7 @@ class LocalSessions:
         return fork(self._events, self._show(session_id).id, before or None)
 
     def is_open(self, session_id: str) -> bool:
-        """True if this process has it open: its updates set `changed`."""
+        """Return True if this process has the session open, so that its updates set `changed`."""
         return session_id in self._open
 
     async def serve_unowned(self) -> None:
@@ -189,7 +186,7 @@ class LocalSessions:
         return found
 
     async def _take_up_waiting(self) -> bool:
-        """Open sessions with waiting commands; True if another process has one of them, and may yet end."""
+        """Open sessions with waiting commands; return True if an already open session still has some."""
         left = False
         for session_id in self._inbox.sessions():
             found = self._sessions.show(session_id)
@@ -206,7 +203,7 @@ class LocalSessions:
                 await self._take_up(session_id, Path(found.workspace))
             except UserError as error:
                 if holder_of(found.workspace) == session_id:
-                    continue  # another process was faster, and takes the command
+                    continue  # another process was faster and will take the command
                 for number, _ in self._inbox.waiting(session_id):
                     self._inbox.settle(number, text(error.key, **error.values))
         return left
@@ -219,9 +216,9 @@ class LocalSessions:
             return await self._open_host(folder, session_id, {**self._flags, "mode": None})
 
     async def _open_host(self, folder: Path, session_id: str | None, flags: dict[str, object]) -> SessionHost:
-        """Open a session, after closing another one that rests in the same folder.
+        """Open a session, after closing an idle one in the same folder.
 
-        A project's own settings act only if the user trusts them already: the page can't ask about it.
+        The page can't ask about trust, so a project's settings count only if the user trusts them already.
         """
         root = await asyncio.to_thread(folder.resolve)
         for one in [*self._open.values()]:

@@ -32,7 +32,7 @@ _MOST = 256 * 1024
 
 
 def make_app(sessions: LocalSessions) -> Starlette:
-    """Make the application. `RequestGuard` has admitted every request that it gets."""
+    """Return the application. It may only get requests that `RequestGuard` admitted."""
 
     async def texts(request: Request) -> Response:
         del request
@@ -100,14 +100,14 @@ def make_app(sessions: LocalSessions) -> Starlette:
 
 
 async def _explain(_request: Request, error: Exception) -> Response:
-    """Answer a UserError with its sentence; any other error is a request that is not from our page."""
+    """Answer a UserError with its sentence; other errors mean a request that our page would not send."""
     if isinstance(error, UserError):
         return _said(text(error.key, **error.values), 409)
     return _said(text("web.unreadable"), 400)
 
 
 def _session(wanted: str) -> str:
-    """Check an id, which becomes a part of file names."""
+    """Check an id, which becomes part of file names."""
     if not _ID.fullmatch(wanted):
         raise ValueError("not an id")
     return wanted
@@ -118,7 +118,6 @@ def _named(request: Request) -> str:
 
 
 async def _body(request: Request) -> bytes:
-    """Read the JSON that our page sent, up to the maximum."""
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         raise ValueError("not JSON")
     got = bytearray()
@@ -134,7 +133,6 @@ def _said(message: str, status: int) -> Response:
 
 
 async def _stream(sessions: LocalSessions, session_id: str, after: int) -> AsyncIterator[bytes]:
-    """Send everything that the page shows, as it changes."""
     view = SessionView(session_id)
     told: dict[str, str] = {}
     clock = asyncio.get_running_loop().time
@@ -170,7 +168,7 @@ async def _stream(sessions: LocalSessions, session_id: str, after: int) -> Async
             quiet = clock()
             yield b"".join(fresh)
         await asyncio.sleep(_LOOK_S)
-        if sessions.is_open(session_id):  # else another process may have changed it by now
+        if sessions.is_open(session_id):  # otherwise another process may have changed it meanwhile
             with suppress(TimeoutError):
                 async with asyncio.timeout(_FLEET_S):
                     await changed.wait()
