@@ -35,7 +35,7 @@ def already_shown(state: AgentState, operation: str, result: ToolResult, text: s
 
 
 async def changed_files(state: AgentState, workspace: Workspace) -> tuple[Action, ...]:
-    """Return reads of the files that were shown and have other content now."""
+    """Return reads of the shown files whose content has changed."""
     watched = list(_watched(state.transcript))
     if not watched:
         return ()
@@ -43,7 +43,6 @@ async def changed_files(state: AgentState, workspace: Workspace) -> tuple[Action
 
 
 def _watched(transcript: tuple[TranscriptEntry, ...]) -> Iterable[TranscriptEntry]:
-    """Yield the newest entry of each of the files that the model has seen last."""
     seen: set[str] = set()
     for entry in reversed(transcript[-_FAR:]):
         if entry.path and entry.digest and not entry.stale and entry.path not in seen:
@@ -165,21 +164,18 @@ class ActionLog:
         return ended
 
     async def changed_files(self) -> tuple[Action, ...]:
-        """Return reads of the files that the model has seen and that have other content now."""
+        """Return reads of the files that changed since the model saw them."""
         return await changed_files(self._session.state, self._workspace)
 
     def _dropped(self, failed: Action) -> tuple[int, ...]:
-        """Return the places in the queue of the actions that do not run after a failed change (A4).
-
-        Actions that change nothing still run, and their own failures stop nothing.
-        """
+        """Return the queue places of changing actions, which do not run after a failed change (A4)."""
         if self._catalogue.only_looks(failed):
             return ()
         queue = enumerate(self._session.state.queue)
         return tuple(place for place, one in queue if not self._catalogue.only_looks(one))
 
     async def keep_whole(self, ended: ActionFinished, result: ToolResult) -> None:
-        """Keep the whole of a result that is shown in part, without secrets, under its evidence id."""
+        """Keep the full text of a result that is shown in part, without secrets, under its evidence id."""
         whole = result.whole or (result.text if len(result.text) > RESULT_LIMIT else "")
         if not whole or not self._kept.keeps_outputs:
             return

@@ -77,10 +77,7 @@ def ask_about(
 
 
 def permit_of(approval: Approval | None) -> Permit | None:
-    """Return the permit for an approved action.
-
-    The approval of a command covers no files: its effects on the copy are judged separately.
-    """
+    """Return the permit for an approved action; None for a command, whose effects are judged separately."""
     if approval is None or approval.action.operation in ("shell.run", "shell.start"):
         return None
     return Permit(approval.before, approval.outside, approval.folders)
@@ -175,7 +172,7 @@ def _some(paths: Collection[str]) -> str:
 
 
 def _alternatives(action: Action, outline: ChangeOutline) -> Iterator[str]:
-    """Yield the catalogue keys of what the user can do instead of approving."""
+    """Yield catalogue keys for the alternatives to an approval."""
     effect = outline.effect
     if effect == "consent" and not outline.proposal.impact:
         yield "approval.instead.revise"

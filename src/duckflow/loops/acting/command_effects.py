@@ -31,8 +31,6 @@ from duckflow.tools.shell import TAKE_OVER, apply_waiting
 
 
 class _Judgement(NamedTuple):
-    """Effects, the decision of the policy about them, and its grounds."""
-
     effects: Effects
     ruling: PolicyVerdict
     assessed: Assessment
@@ -63,9 +61,9 @@ class CommandEffects:
         may_ask: bool,
         by_user: bool,
     ) -> ToolResult:
-        """Apply or discard the effects of a command, and return its result with a text about that.
+        """Apply, keep or discard the effects of a command, and return its result with a note about them.
 
-        If the user has to be asked, shell.take_over must come next. If no one can be asked, discard them.
+        Effects that the user must approve are kept for shell.take_over, or discarded without `may_ask`.
         """
         waiting = result.waiting
         if waiting is None:
@@ -91,7 +89,7 @@ class CommandEffects:
         return _joined(result, ToolResult(text=f"({waits})", then=then))
 
     async def question(self, state: AgentState, call: ResolvedCall) -> Approval | None:
-        """Return the question to ask before effects are applied, if any. Raise Refused if they may not be."""
+        """Return the question to ask before effects are applied, if any. Raise Refused if denied."""
         args = call.args
         assert isinstance(args, TakeOver)
         effects, ruling, assessed, contents, kind = await self._judge(state, args)
@@ -148,7 +146,7 @@ class CommandEffects:
         return _take_over(waiting, None)
 
     async def discard(self, action: Action) -> None:
-        """Discard the effects that an action would apply, if it is such an action and they still exist."""
+        """Discard the effects that a take-over would apply; do nothing for other actions."""
         copy_id = _copy_of(action)
         if copy_id:
             with suppress(ToolError):
@@ -217,7 +215,6 @@ def _copy_of(action: Action) -> str:
 
 
 def _joined(result: ToolResult, more: ToolResult) -> ToolResult:
-    """Return the result of a command together with that of applying or discarding its effects."""
     return replace(
         result,
         text="\n".join(text for text in (result.text, more.text) if text),
@@ -236,7 +233,6 @@ def _made(state: AgentState) -> frozenset[str]:
 
 
 def _before(effects: Effects) -> dict[str, str | None]:
-    """Return the identity of each path before the command."""
     before: dict[str, str | None] = {}
     for one in effects.effects:
         if one.kind == "moved":

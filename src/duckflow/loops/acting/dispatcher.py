@@ -76,7 +76,7 @@ class Dispatcher:
         return bool(left)
 
     async def settle_background(self, *, cancelled: bool = False) -> None:
-        """End the background commands with the work, and apply their effects or ask about them."""
+        """End background commands unless a task list still runs; apply their effects or ask about them."""
         if not self._state.background_runs:
             await self.end_background(cancelled=cancelled)
         while self._state.queue and self._state.queue[0].operation == TAKE_OVER:
@@ -91,7 +91,7 @@ class Dispatcher:
             await self._run_next(self._state.queue[0])
 
     async def look_again(self) -> None:
-        """Read the files again that the model has seen and that have other content now."""
+        """Read the files again that changed since the model saw them."""
         await self.run_now(await self._log.changed_files())
 
     async def look_at_mentions(self, text: str) -> None:
@@ -109,7 +109,7 @@ class Dispatcher:
             self._log.refuse(self._state.queue[0], Refused(reason), None)
 
     async def run_now(self, actions: Sequence[Action], *, by_user: bool = False) -> None:
-        """Run what the program itself or the user wants to see. Skip reads that need the user's approval."""
+        """Run actions of the program or the user. Skip reads that need the user's approval."""
         for action in actions:
             call = ResolvedCall(action, *self._catalogue.validate(action))
             if not await self._gate.asks_to_read(call):
@@ -161,17 +161,14 @@ class Dispatcher:
         return ResolvedCall(meant, tool, args)
 
     async def proposal(self, approval: Approval) -> str | None:
-        """Return the text that the approved action would write or run, for the user to edit.
-
-        Return None if its file has changed; then the answer leads to a new question.
-        """
+        """Return the text that the user can edit before approving; None if the action became impossible."""
         try:
             return (await self._gate.proposal(self._resolve(approval.action))).content
         except ToolError:
             return None
 
     async def edit(self, approval: Approval, text: str) -> ApprovalAnswered:
-        """Approve the user's version of the action. If its files changed meanwhile, it is shown first."""
+        """Approve the user's version of the action. If its files changed, the user is asked again."""
         if not approval.editable:
             raise UsageError("approval.not_editable", operation=approval.action.operation)
         try:
@@ -203,7 +200,7 @@ class Dispatcher:
         await self._effects.discard(action)
 
     async def _permit_task(self, task: Task, call: ResolvedCall) -> ReviewedCall:
-        """Return the call of a task once it may run, after asking if needed. Raise Refused after a no."""
+        """Return the call of a task once it may run, after asking if needed. Raise Refused if refused."""
         while True:
             answer = self._state.task_answer
             if answer is not None and not answer.yes:

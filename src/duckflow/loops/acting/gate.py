@@ -47,8 +47,6 @@ _log = logging.getLogger(__name__)
 
 
 class _Targets(NamedTuple):
-    """Files that a call affects, with their digests, protection and executable bits."""
-
     before: dict[str, str | None]
     protection: Protection = "none"
     executable: bool = False
@@ -64,7 +62,7 @@ class ReviewedCall(NamedTuple):
 
 
 class Gate:
-    """Reviews each call before it runs. `sandbox` returns what confines commands here."""
+    """Reviews each call before it runs. `sandbox` probes the sandbox for commands."""
 
     def __init__(
         self,
@@ -95,9 +93,9 @@ class Gate:
     async def review(
         self, state: AgentState, call: ResolvedCall, objection: str | None, hooked: str = ""
     ) -> ReviewedCall:
-        """Return the call with the question that the user must answer first. Raise Refused if it may not run.
+        """Return the call with the question for the user, if any. Raise Refused if it may not run.
 
-        `hooked` is the reason of a hook that wants the user to be asked.
+        `hooked` is a hook's reason to ask the user.
         """
         if digest_of((call.action,)) in state.refused:
             raise Refused(SAID_NO_BEFORE)
@@ -142,11 +140,11 @@ class Gate:
         return self._shown
 
     async def proposal(self, call: ResolvedCall) -> Proposal:
-        """Return what a call would do now. Raise ToolError if it can't be done."""
+        """Return the proposal of a call for the current files. Raise ToolError if it is not possible."""
         return await self._propose(call, (await asyncio.to_thread(self._look, call)).before)
 
     async def _propose(self, call: ResolvedCall, before: dict[str, str | None]) -> Proposal:
-        """Return the proposal of a call: the one last shown, as long as its file has the same content."""
+        """Return the proposal last shown for a call if its files are unchanged, otherwise a new one."""
         if (
             call.tool.operation == "task_loop.run"
         ):  # changes nothing, but a decision in doubt may not start it
@@ -160,7 +158,7 @@ class Gate:
         return await call.tool.propose(call.args, self._workspace)
 
     def _requested_access(self, proposal: Proposal) -> Iterator[str]:
-        """Yield what a command asks for before it runs on its copy."""
+        """Yield findings about the access that a command asks for before it runs on its copy."""
         yield "looks"
         if proposal.network and not self._network_open:
             yield "network"
@@ -168,7 +166,7 @@ class Gate:
             yield "secrets"
 
     def _scripts(self, command: str) -> dict[str, str]:
-        """Return the digests of the files that a command names. An approval covers them as they are."""
+        """Return the digests of the files that a command names. An approval covers only this content."""
         found: dict[str, str] = {}
         for path in named_files(command):
             with suppress(ToolError):
@@ -264,7 +262,7 @@ def _refuse_denied(ruling: PolicyVerdict) -> None:
 
 
 def _kind(effect: ToolEffect, paths: Iterable[str], command: str | None) -> ApprovalScope | None:
-    """Return what "always" would cover, or None if the user must be asked every time."""
+    """Return the scope of "always"; None if the user must be asked every time."""
     if effect == "execute":
         return similar_commands(command or "")
     if effect in ("foreign", "fetch"):

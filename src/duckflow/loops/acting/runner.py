@@ -1,4 +1,4 @@
-"""Run one permitted call: its tool, the checks and hooks after it, and the record of how it ended."""
+"""Run one permitted call: its tool, the checks and hooks after it, and the record of its outcome."""
 
 import asyncio
 from contextlib import nullcontext
@@ -42,7 +42,7 @@ class ActionRunner:
     async def run(
         self, reviewed: ReviewedCall, *, task_id: str | None, may_ask: bool, by_user: bool
     ) -> ActionFinished:
-        """Run a call to its end. Without `may_ask`, it is not the model's, so no hook sees its result."""
+        """Run a call. Without `may_ask` it comes from the program or the user, so no hook sees its result."""
         (action, tool, args), approval, proposal = reviewed
         await self._session.pause()
         access = self.log.start(action, task_id, tool.effect, permit_of(approval), proposal.write)

@@ -49,7 +49,7 @@ class Hooks:
             self._starting = asyncio.ensure_future(self._run(chosen, {"source": source}))
 
     async def before(self, call: ResolvedCall) -> str:
-        """Return why a hook wants the user to be asked before an action. Raise Refused if one refuses it."""
+        """Return a hook's reason to ask the user before an action. Raise Refused if a hook refuses it."""
         verdicts = await self._around("PreToolUse", call)
         blocked = [one.reason for one in verdicts if one.outcome == "blocked"]
         if blocked:
@@ -68,7 +68,7 @@ class Hooks:
         return replace(result, text="\n".join([result.text, *map(_from_hook, said)])) if said else result
 
     async def submitted(self, text: str) -> str | None:
-        """Return what hooks add to a message of the user. Return None if one refuses it."""
+        """Return the text that hooks add to a user's message; None if a hook refuses it."""
         self._stopped_before = self.halted = False
         begun = await self._starting if self._starting is not None else ()
         verdicts = await self._run(self._for("UserPromptSubmit"), {"prompt": text})
@@ -159,7 +159,7 @@ def _from_hook(said: str) -> str:
 
 
 def _response(call: ResolvedCall, result: ToolResult, root: str) -> dict[str, Any]:
-    """Return the result of an action as hooks know it. A command's output has no exit code line."""
+    """Return the result of an action in Claude Code's form. A command's output has no exit code line."""
     if call.tool.effect == "execute":
         ended = {"stdout": _EXIT_LINE.sub("", result.text), "stderr": "", "interrupted": False}
         return {**ended, "exit_code": result.exit_code}

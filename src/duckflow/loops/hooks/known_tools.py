@@ -30,7 +30,7 @@ def known_as(action: Action, root: str) -> tuple[KnownTool, ...]:
     args: dict[str, Any] = dict(action.args)
 
     def path(name: str = "path") -> str:
-        """Return an argument as an absolute path without `..`, as hooks get it elsewhere."""
+        """Return an argument as an absolute path without `..`, as Claude Code passes it."""
         return os.path.normpath(os.path.join(root, _text(args, name)))  # noqa: PTH118 - Path keeps ".."
 
     match action.operation:
@@ -69,7 +69,6 @@ def known_as(action: Action, root: str) -> tuple[KnownTool, ...]:
 
 
 def _other_tool(action: Action, args: dict[str, Any]) -> KnownTool:
-    """Return the tool for an action that names no path."""
     why = action.reasoning or ""
     match action.operation:
         case "web.fetch":
@@ -113,7 +112,7 @@ def matches(matcher: str, name: str) -> bool:
 
 
 def _meets(condition: str, tool: KnownTool) -> bool:
-    """Return whether a rule such as `Bash(git push *)` holds. An invalid rule does."""
+    """Return whether a rule such as `Bash(git push *)` holds. An invalid rule holds: hooks only tighten."""
     if not condition:
         return True
     found = _CONDITION.fullmatch(condition)

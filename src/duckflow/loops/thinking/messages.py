@@ -43,7 +43,7 @@ class MessageReader:
         return message, problems
 
     async def look_ahead(self, said: UserMessage) -> None:
-        """Read @-mentioned items, and for a small model named files. Warn if it can't see the pictures."""
+        """Read @-mentioned items, for a small model also named files. Warn about pictures it can't see."""
         await self._dispatcher.look_at_mentions(said.text)
         traits = await self._model.traits()
         if said.pictures and not traits.sees:

@@ -51,5 +51,4 @@ class Differences:
 
 
 def _first(sets: Iterable[ChangeSet]) -> Mapping[str, FileChange]:
-    """Return the first change of each path."""
     return {change.path: change for one in reversed([*sets]) for change in reversed(one.changes)}

@@ -39,7 +39,7 @@ _TEXTS: dict[Finding, str] = {
 
 
 def finish_applying(copies: Path, workspace: Workspace, kept: KeptFiles) -> None:
-    """Apply the remaining effects of a command if a crash interrupted that, because half would be worse."""
+    """Finish applying the effects of a command after a crash, because half of them would be worse."""
     for copy in CopyFolders(copies).unfinished(str(workspace.root)):
         approved = copy.about.approved
         if approved is None:
@@ -63,7 +63,7 @@ class Recovery:
         return self._session.state
 
     def recover(self, earlier: Callable[[], Sequence[StoredEvent]]) -> tuple[ActionFinished, ...]:
-        """Record how the interrupted actions ended. `earlier` returns the events of the session so far."""
+        """Record the outcome of interrupted actions. `earlier` returns the events of the session so far."""
         if not _was_interrupted(self._state):
             return ()
         waiting = self._state.approval is not None and self._state.approval.task_id is None

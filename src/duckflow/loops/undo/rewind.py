@@ -23,7 +23,7 @@ class Rewind:
         self._undoing = undoing
 
     async def back_to(self, before: int, *, conversation: bool = True, files: bool = True) -> UndoReport:
-        """Rewind to before a message, given by the number of its event. Return what happened to the files."""
+        """Rewind to before the message with this event number. Return the report about restored files."""
         state = self._session.state
         if state.running or state.task_running or state.background_runs:
             raise UserError("undo.busy")

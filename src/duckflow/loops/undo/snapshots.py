@@ -86,7 +86,6 @@ class Snapshots:
         return [path for path in inventory.files if protection_of(path) in ("none", "guarded")]
 
     def _copy(self, session_id: str, files: Iterable[str]) -> Seen | None:
-        """Copy the readable files. Return None if that is too much."""
         known: dict[str, _Known] = {}
         left = self._limits.size
         for path in files:

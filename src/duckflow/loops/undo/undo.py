@@ -25,10 +25,7 @@ _SEARCHED = 20
 
 
 def earlier_changes(log: SqliteEventLog, workspace: str, state: AgentState) -> Sequence[ChangeSet]:
-    """Return the change sets of the newest earlier session in this folder that has changes left to undo.
-
-    Their ids contain the id of that session.
-    """
+    """Return the change sets of the newest earlier session with something to undo; their ids name it."""
     undone = set(_covered(state.change_sets))
     others = (one.id for one in Sessions(log.database).listed(workspace) if one.id != state.session_id)
     for session_id in islice(others, _SEARCHED):
@@ -214,8 +211,6 @@ def _commands_since(sets: Sequence[ChangeSet], known: Sequence[ChangeSet]) -> tu
 
 
 class _Step(NamedTuple):
-    """One path to restore."""
-
     path: str
     now: PathState | None
     wanted: PathState | None
@@ -224,7 +219,6 @@ class _Step(NamedTuple):
 
     @property
     def change(self) -> FileChange:
-        """Recorded form of the step."""
         return change_of(self.path, self.now and self.now[:2], self.wanted and self.wanted[:2])
 
 
