@@ -71,7 +71,7 @@ class Access:
         self.workspace = workspace
         self.owner = owner
         self.planned = planned
-        """Content to write, if it was computed before. It is written only over what it was computed from."""
+        """Content to write, computed in advance. It replaces only the content it was computed from."""
         self._kept = kept
         self._permit = permit
         self._changes: list[FileChange] = []
@@ -125,7 +125,6 @@ class Access:
         return self._permit.expected(self.workspace.relative(path), expected)
 
     def _keep(self, place: FilePlace, before: FileContent | None, after: FileContent | None) -> None:
-        """Record one change that is about to be made. Raise ToolError if it can't be recorded."""
         change = FileChange(
             path=place.real,
             before=before.digest if before else None,

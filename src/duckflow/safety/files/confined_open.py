@@ -121,7 +121,6 @@ class ConfinedFolder:
 
 
 def _name_of(opened: int) -> str:
-    """Return the current absolute path of an open descriptor, as Linux reports it."""
     return os.readlink(f"/proc/self/fd/{opened}")  # noqa: PTH115 - called for every file, and pathlib is slow
 
 

@@ -79,7 +79,6 @@ class EncodedText(NamedTuple):
 
 
 def _same(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return the number of equal lines at the start."""
     pairs = zip(one, other, strict=False)
     return next((count for count, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
@@ -149,7 +148,6 @@ def _by_lines(path: str, data: bytes) -> EncodedText:
 
 
 def _japanese(data: bytes) -> EncodedText | None:
-    """Decode as Shift_JIS or EUC-JP, whichever looks more like Japanese. None if neither does."""
     found: dict[EncodedText, int] = {}
     for codec in _JAPANESE:
         with suppress(UnicodeDecodeError):

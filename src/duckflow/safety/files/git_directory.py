@@ -25,7 +25,7 @@ def split_root(path: str, git_directory: str | None) -> tuple[bool, str]:
 
 
 def outer_git_directory(folder: str) -> str | None:
-    """Return the git directory, shared by all worktrees, that a `.git` file names. None unless it agrees."""
+    """Return the shared git directory that a `.git` file names; None unless it names the folder in turn."""
     pointer = _POINTER.fullmatch(read_regular(f"{folder}/.git", _LONGEST) or b"")
     if pointer is None:
         return None

@@ -19,7 +19,7 @@ _READ_AT_MOST = 100_000  # names per folder
 
 
 def names_skipped(path: str) -> bool:
-    """Return whether a path names such a folder, or lies in one, and so asks for it explicitly."""
+    """Return whether a path names or lies in a skipped folder, and so asks for it explicitly."""
     return any(name in SKIPPED for name in path.split("/"))
 
 

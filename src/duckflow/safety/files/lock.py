@@ -64,7 +64,7 @@ def _write(opened: int, session_id: str) -> None:
 
 
 def _read(opened: int) -> dict[str, str]:
-    """Read the holder from the file. Question marks if the text is not there yet."""
+    """Read the holder from the file. Question marks stand for a text that is not written yet."""
     try:
         said = json.loads(os.pread(opened, 1000, 0))
         since = datetime.fromisoformat(said["since"]).astimezone().strftime("%Y-%m-%d %H:%M")

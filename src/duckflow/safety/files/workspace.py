@@ -71,7 +71,6 @@ class Workspace:
         return strongest(self._protection(written), self._protection(real))
 
     def _protection(self, path: str) -> Protection:
-        """Return the protection of a relative path, by its names and its location."""
         absolute = f"{self.root}/{path}"
         if any(within(absolute, folder) for folder in self.denied):
             return "denied"
@@ -234,7 +233,6 @@ def _status_of(found: os.stat_result) -> FileStatus:
 
 @contextmanager
 def _or_missing() -> Generator[None]:
-    """Suppress the error of a missing file."""
     try:
         yield
     except ToolError as exc:

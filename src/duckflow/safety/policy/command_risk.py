@@ -89,7 +89,6 @@ def _options(listed: Mapping[str, list[str]]) -> Mapping[str, _Options]:
 
 
 def _by_word(listed: Mapping[str, str]) -> Mapping[str, str]:
-    """Turn a map of reasons to words into a map of each word to its reason."""
     return {word: reason for reason, words in listed.items() for word in words.split()}
 
 
@@ -105,7 +104,7 @@ def read_risks(line: str, place_of: Places) -> tuple[str, ...]:
 
 
 def similar_commands(line: str) -> ApprovalScope | None:
-    """Return what "always" covers: commands with this program and first argument. None if there are none."""
+    """Return the scope of "always": commands with this program and first argument; None without them."""
     commands = read_command(line)
     words = commands[0].words if commands and len(commands) == 1 and not commands[0].redirects else ()
     if not words or _ASSIGNMENT.match(words[0]):
@@ -215,7 +214,6 @@ def _subcommand(program: str, rest: list[str]) -> str:
 
 
 def _only_looks(options: _Options, rest: list[str]) -> bool:
-    """Return whether every option is one with which the program only reads."""
     for word in rest:
         if word.startswith(("*", "?", "[")):
             return False  # a matching file whose name begins with a dash would act as an option

@@ -45,7 +45,7 @@ class EffectLimits(NamedTuple):
 def assess_effects(
     effects: Effects, contents: FileVersions, limits: EffectLimits, made: Collection[str] = ()
 ) -> Assessment:
-    """Return the risk of applying effects. Deleting paths of `made` loses nothing of the user's."""
+    """Return the risk of applying effects. Deleting paths in `made` loses no data of the user."""
     rules = _EffectRules(contents, effects, frozenset(made))
     found = ["write" if effects.effects or effects.bulk else "looks"]
     by_path: dict[str, tuple[str, ...]] = {}
@@ -67,15 +67,13 @@ def assess_effects(
 
 
 def told_apart(path: str) -> bool:
-    """Return whether a path is listed itself although its folder (.venv, node_modules) is listed as one."""
+    """Return whether a path is listed itself although its folder (.venv, node_modules) is listed whole."""
     names = folded(path)
     tools = any(pair in _RUN_BY_TOOLS for pair in pairwise(names))
     return ".git" in names or names[-1:] == (_ENVIRONMENT,) or tools or is_environment_program(path)
 
 
 class _EffectRules:
-    """Rules that find the reasons to ask about one effect, given all effects."""
-
     def __init__(self, contents: FileVersions, effects: Effects, made: frozenset[str]) -> None:
         self._contents = contents
         self._made = made
@@ -86,7 +84,6 @@ class _EffectRules:
         )
 
     def reasons(self, effect: Effect, *, scan: bool) -> Iterator[str]:
-        """Yield the reasons for one effect. Read its content if `scan`."""
         git = git_reason(effect, self._contents.before, self._contents.after)
         if git is not None:
             yield "write" if git == "ordinary" else git
@@ -103,7 +100,6 @@ class _EffectRules:
             yield from self._by_content(effect)
 
     def lost_files(self, effects: Effects) -> int:
-        """Count the existing files that the command deleted or emptied."""
         return sum(
             one.type == "file"
             and not self._is_own(one)
@@ -116,7 +112,6 @@ class _EffectRules:
         return effect.path in self._made
 
     def _in_new_environment(self, path: str) -> bool:
-        """Return whether a path belongs to a virtual environment that the command created."""
         return bool(self._environments) and path.startswith(self._environments)
 
     def _by_place(self, path: str) -> Iterator[str]:

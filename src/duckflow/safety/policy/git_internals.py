@@ -119,7 +119,6 @@ def _in_bare_repository(effect: Effect, before: ReadFile, after: ReadFile) -> bo
 
 
 def _harmless(old: bytes | None, new: bytes | None) -> bool:
-    """Return whether two versions of a configuration differ only in harmless settings."""
     was, now = (_settings(text) if text is not None else None for text in (old, new))
     if was is None or now is None:
         return False

@@ -109,7 +109,6 @@ def may_remember(case: PolicyCase) -> bool:
 
 
 def _rules(mode: Mode, case: PolicyCase) -> Iterator[PolicyVerdict]:
-    """Yield the rulings that apply in every mode."""
     if case.protection == "denied" or case.risk == "forbidden":
         yield _OWN
     if case.outside and case.effect not in ("read", "execute"):

@@ -38,7 +38,6 @@ class _Names(NamedTuple):
     chains: Mapping[str, list[tuple[str, ...]]]
 
     def hold_for(self, names: tuple[str, ...]) -> bool:
-        """Return whether any pattern matches anywhere in a path."""
         for at, name in enumerate(names):
             if self.fit(name):
                 return True
@@ -48,7 +47,6 @@ class _Names(NamedTuple):
         return False
 
     def fit(self, name: str) -> bool:
-        """Return whether any single-name pattern matches this name."""
         if name in self.plain or name.startswith(self.starts) or name.endswith(self.ends):
             return True
         return self.others is not None and self.others.match(name) is not None
@@ -97,7 +95,7 @@ def is_secret(path: str) -> bool:
 
 
 def is_secret_in(above: str, name: str) -> bool:
-    """Return the same for a name in a folder. Fast, because it is called for every file of large folders."""
+    """Return `is_secret` for a name in a folder. Fast: it is called for every file of large folders."""
     return _names_of("keys_and_secrets").fit(fold(name)) or (_matters(above) and is_secret(f"{above}/{name}"))
 
 

@@ -92,7 +92,6 @@ def lower(text: str) -> str:
 
 
 def _family(name: str | None) -> str:
-    """Return the kind of secret that a name announces."""
     folded = (name or "").lower()
     if folded.startswith(("pass", "pwd")):
         return "password"
@@ -167,7 +166,6 @@ def lines_with_secrets(text: str) -> frozenset[int]:
 
 @cache
 def _tokens() -> tuple[Pattern, ...]:
-    """Read the rows of tokens.txt."""
     table = Path(__file__).with_name("tokens.txt").read_text("utf-8")
     rows = [line.split() for line in table.splitlines() if line and not line.startswith("#")]
     return tuple(

@@ -87,7 +87,6 @@ class Redactor:
     def _clean_pattern(
         self, text: str, lowered: str, pattern: Pattern, found: dict[str, str], *, own: bool
     ) -> str:
-        """Replace the matches of one pattern and add them to `found`."""
         pieces: list[str] = []
         end = 0
         for start, stop, kind in pattern.find(text, lowered):
