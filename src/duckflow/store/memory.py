@@ -120,7 +120,6 @@ def _find(connection: sqlite3.Connection, wanted: int) -> Memory:
 
 
 def _folded(text: str) -> str:
-    """Normalize a text to recognize equal notes."""
     return unicodedata.normalize("NFKC", text).casefold().rstrip(".!。！ ")
 
 

@@ -55,8 +55,6 @@ def check_audit(database: Database) -> AuditCheck:
 
 
 class _Inspection:
-    """Verification of all entries in one consistent view."""
-
     def __init__(self, connection: sqlite3.Connection, head: AuditHead | None, key: SealKey | None) -> None:
         self._connection = connection
         self._head = head
@@ -69,7 +67,6 @@ class _Inspection:
         self._first_entered: int | None = None
 
     def check(self) -> AuditCheck:
-        """Return the result of the verification."""
         last = AuditHead(0, GENESIS)
         for entry in stored_entries(self._connection):
             if entry.number > last.number + 1:

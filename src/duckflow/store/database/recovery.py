@@ -77,7 +77,6 @@ def _change_places(path: Path, new: Path) -> Path:
 
 
 def _copy(path: Path, fresh: sqlite3.Connection) -> int:
-    """Copy every readable event and rebuild the session rows from them."""
     with transaction(fresh), closing(_open_damaged(path)) as damaged:
         fresh.execute("PRAGMA defer_foreign_keys = ON")
         _insert(fresh, "events", filter(_sound, _readable(damaged, "events")))
