@@ -43,7 +43,7 @@ class MessageReader:
         return message, problems
 
     async def look_ahead(self, said: UserMessage) -> None:
-        """Read @-mentioned items, for a small model also named files. Warn about pictures it can't see."""
+        """Read @-mentioned items, for a small model also named files. Warn if pictures can't be seen."""
         await self._dispatcher.look_at_mentions(said.text)
         traits = await self._model.traits()
         if said.pictures and not traits.sees:
