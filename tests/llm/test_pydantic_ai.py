@@ -128,7 +128,7 @@ async def test_A8_tool_calls_come_whole():
     assert isinstance(said[-1], ToolCall)
     assert (said[-1].name, said[-1].arguments) == ("shell__run", '{"command": "ls"}')
     assert said[-1].id
-    assert end.stop == "tool_calls"
+    assert end.stop == "end"
 
 
 def http_error(status: int, **fields) -> foreign.ModelHTTPError:
@@ -318,7 +318,7 @@ async def test_K6_signed_thinking_is_kept_and_handed_back_part_by_part():
         ("g1", '{"path":"a"}'),
         ("g2", '{"path":"b"}'),
     ]
-    assert (end.stop, end.usage.thinking_tokens, end.usage.cached_tokens) == ("tool_calls", 70, 30)
+    assert (end.stop, end.usage.thinking_tokens, end.usage.cached_tokens) == ("end", 70, 30)
     assert end.usage.output_tokens == 90
     asked = gemini.asked[0]["generationConfig"]
     assert asked["maxOutputTokens"] == 100 + THINKING_ALLOWANCE

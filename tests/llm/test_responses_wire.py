@@ -88,7 +88,7 @@ async def test_K4_an_answer_is_streamed_with_its_thinking_and_ends_with_its_usag
     usage = Usage(
         input_tokens=120, cached_tokens=90, cache_written_tokens=20, output_tokens=8, thinking_tokens=1
     )
-    assert pieces[-1] == StreamEnd(stop="tool_calls", usage=usage)
+    assert pieces[-1] == StreamEnd(usage=usage)
     reasoning = next(piece for piece in pieces if isinstance(piece, Thought) and piece.text)
     assert reasoning.data["encrypted_content"] == "gAA"
     assert reasoning.place == 0
@@ -255,7 +255,7 @@ async def test_a_server_that_does_not_stream_or_only_at_the_end_is_understood_to
                 assert await collected(model, asking()) == [
                     TextPiece(text="So."),
                     ToolCall(name="read_file", arguments='{"path": "a"}', id="c1"),
-                    StreamEnd(stop="tool_calls"),
+                    StreamEnd(),
                 ]
 
 

@@ -99,7 +99,7 @@ async def test_A8_a_script_can_call_tools(script):
     call = ToolCall(name="shell__run", arguments='{"command": "ls"}')
     pieces = await collected(model, asking())
     assert pieces[0] == call
-    assert pieces[-1].stop == "tool_calls"
+    assert pieces[-1].stop == "end"
 
 
 @pytest.mark.parametrize(

@@ -246,7 +246,7 @@ def test_an_anthropic_answer_that_is_not_streamed_is_understood_too():
         TextPiece(text="So."),
         ToolCall(name="look", arguments='{"at": 1}', id="t1"),
         Thought(model=NAME, text="Hm.", data={"type": "thinking", "signature": "s"}),
-        StreamEnd(stop="tool_calls", usage=Usage(input_tokens=3, output_tokens=4)),
+        StreamEnd(usage=Usage(input_tokens=3, output_tokens=4)),
     ]
 
 

@@ -30,8 +30,7 @@ TRAITS = ModelTraits(name="large", window=400_000, native_tools=True)
 async def actions_of(answer: Answer) -> tuple[Action, ...]:
     """The actions of one answer, read without asking again."""
     calls = [ToolCall(name=name, arguments=args, id=f"c{at}") for at, (name, args) in enumerate(answer.calls)]
-    stop = StreamEnd(stop="tool_calls" if calls else "end")
-    model = FakeModel([TextPiece(text=answer.text), *calls, stop], traits=TRAITS)
+    model = FakeModel([TextPiece(text=answer.text), *calls, StreamEnd()], traits=TRAITS)
     dialect = Native(model, operations_of(CATALOGUE), PromptFrame(), lambda _: ())
     decided = await dialect.decide(asked("work"), lambda _: None)
     assert len(model.requests) == 1

@@ -91,7 +91,7 @@ async def work(spoken: Spoken) -> tuple[AgentState, RenderedPrompt]:
         assert spoken.task in texts, call
         assert RULES in texts[0], call
         assert sum(seen.tokens.values()) <= WINDOW * 3 // 4, call
-    return state, seen.model_copy(update={"dropped": prompt.dropped})
+    return state, seen
 
 
 async def test_F3_four_hundred_calls_keep_task_rules_and_what_matters():

@@ -6,6 +6,7 @@ known, the file is requested in a plain prompt, because Duckflow's own instructi
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Protocol, cast
 
 from pydantic import model_validator
@@ -162,7 +163,7 @@ class Compact:
         asked = replace(request, messages=(*request.messages, said, again))
         second = await ask(self._client, asked, CompactDecision, show, self._check)
         usage = answer.usage + second.usage
-        return StructuredAnswer(second.value, second.text, usage, answer.tries + second.tries)
+        return StructuredAnswer(second.value, second.text, usage)
 
     async def _in_japanese(
         self, request: ModelRequest, answer: StructuredAnswer[CompactDecision]
@@ -176,7 +177,7 @@ class Compact:
         if response.stop == "end" and is_japanese(said) and said not in _IN_JAPANESE:
             value = replace(value, reply=said)  # otherwise keep the reply, although its language is wrong
             text = json.dumps({"wants": "answer", "operation": "reply", "reply": said}, ensure_ascii=False)
-        return StructuredAnswer(value, text, answer.usage + response.usage, answer.tries + 1)
+        return StructuredAnswer(value, text, answer.usage + response.usage)
 
     async def _measured(self, decision: Decision) -> Decision:
         """Remove writes to tests that fail now if the decision also writes the code that must pass them."""
@@ -210,15 +211,12 @@ class Compact:
             temperature=0.0,
         )
 
-        async def check(content: str) -> DraftCheck:
-            return await self._look.check(state, path, content)
-
         objective = state.request.objective if state.request else None
         content, usage = await draft(
             self._client,
             wanted,
             prompt,
-            check,
+            partial(self._look.check, state, path),
             self._limits,
             failed_attempts=len(objective.failed_attempts) if objective else 0,
             current=current,

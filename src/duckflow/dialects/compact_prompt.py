@@ -4,7 +4,6 @@ Small models choose badly among many operations and write worse code inside JSON
 what makes sense now, and each file's content is a plain completion that continues the prompt.
 """
 
-from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -106,43 +105,27 @@ def compact_system(rules: str) -> ChatMessage:
 
 def compact_schema(choices: Choices) -> JsonSchema:
     """Return a schema with one alternative for each operation that makes sense now."""
-    alternatives: list[JsonSchema] = []
-    for wish in (choices.wish,) if choices.wish else ("answer", "change"):
-        alternatives += _answers(choices) if wish == "answer" else _changes(choices)
+    known, unseen = {"enum": [*choices.files]}, {"enum": [*choices.unseen]}
+    may_move, may_read = bool(choices.files), bool(choices.unseen)
+    table: tuple[tuple[Wish, str, bool, dict[str, JsonSchema]], ...] = (
+        ("answer", "reply", True, {"reply": _TEXT}),
+        ("answer", "read", may_read, {"paths": _several(unseen)}),
+        ("answer", "search", choices.may_search, {"pattern": _TEXT}),
+        ("change", "write", True, {"paths": _several(_TEXT)}),
+        ("change", "read", may_read, {"paths": _several(unseen)}),
+        ("change", "move", may_move, {"path": known, "to": _TEXT}),
+        ("change", "delete", may_move and choices.may_delete, {"paths": _several(known)}),
+    )
+    alternatives = [
+        object_schema(wants={"const": wish}, operation={"const": operation}, **arguments)
+        for wish, operation, is_offered, arguments in table
+        if is_offered and choices.wish in (None, wish)
+    ]
     return {"anyOf": alternatives}
-
-
-def _answers(choices: Choices) -> list[JsonSchema]:
-    found = [_alternative("answer", "reply", reply=_TEXT)]
-    if choices.unseen:
-        found.append(_alternative("answer", "read", paths=_several(_one_of(choices.unseen))))
-    if choices.may_search:
-        found.append(_alternative("answer", "search", pattern=_TEXT))
-    return found
-
-
-def _changes(choices: Choices) -> list[JsonSchema]:
-    found = [_alternative("change", "write", paths=_several(_TEXT))]
-    if choices.unseen:
-        found.append(_alternative("change", "read", paths=_several(_one_of(choices.unseen))))
-    if choices.files:
-        known = _one_of(choices.files)
-        found.append(_alternative("change", "move", path=known, to=_TEXT))
-        if choices.may_delete:
-            found.append(_alternative("change", "delete", paths=_several(known)))
-    return found
-
-
-def _alternative(wish: Wish, operation: str, **arguments: JsonSchema) -> JsonSchema:
-    return object_schema(wants={"const": wish}, operation={"const": operation}, **arguments)
 
 
 def _several(item: JsonSchema) -> JsonSchema:
     return {"type": "array", "items": item, "minItems": 1, "maxItems": _MOST_FILES}
-
-
-def _one_of(values: Sequence[str]) -> JsonSchema:
-    return {"enum": list(values)}
 
 
 class ContentPrompt(Frozen):

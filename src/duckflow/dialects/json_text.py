@@ -44,7 +44,7 @@ class JsonText:
 
     async def preview(self, state: AgentState) -> RenderedPrompt:
         """Return the prompt for this state without sending it."""
-        return replace(await self._prompt.assemble(state), dropped=self._prompt.dropped)
+        return await self._prompt.assemble(state)
 
 
 def json_prompt(

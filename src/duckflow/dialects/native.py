@@ -58,7 +58,7 @@ class Native:
 
     async def preview(self, state: AgentState) -> RenderedPrompt:
         """Return the prompt for this state without sending it."""
-        return replace(await self._prompt.assemble(state), dropped=self._prompt.dropped)
+        return await self._prompt.assemble(state)
 
     async def decide(
         self, state: AgentState, on_update: OnUpdate, effort: Effort | None = None
@@ -84,23 +84,18 @@ class Native:
             calls = (ModelCall(output="Decision", tokens=spent),)
             if isinstance(answer, Decision):
                 return DecisionResult(decision=answer, exchange=(*exchange, said), calls=calls)
-            exchange += [
-                said,
-                *(
-                    result_of(call, answer.told.get(call.id, ""))
-                    for call in said.calls
-                    if answer.ask_again or call.id in answer.told
-                ),
-            ]
+            known = [call for call in said.calls if answer.ask_again or call.id in answer.told]
+            exchange += [said, *(result_of(call, answer.told.get(call.id, "")) for call in known)]
+            noted = join_notes(noted, answer.fields)
             if not answer.ask_again:
+                decision, requirements = answer.result(noted)
                 return DecisionResult(
-                    decision=answer.decision(noted),
+                    decision=decision,
                     exchange=tuple(exchange),
                     calls=calls,
-                    requirements=answer.requirements(noted),
+                    requirements=requirements,
                     closing=(answer.closing or "") if answer.actions else "",
                 )
-            noted = join_notes(noted, answer.fields)
             notes += 1
         error = BadAnswer("llm.bad_answer", output=request.output, problem=fault or "notes and nothing else")
         error.usage = spent

@@ -59,13 +59,8 @@ class NativeAnswer(NamedTuple):
     ask_again: bool
     """True if the model must be asked again first, because it only wrote notes or looked up descriptions."""
 
-    def requirements(self, noted: JsonObject) -> tuple[str, ...]:
-        """Return the user's requirements according to the model, one per line."""
-        lines = self.fields.get(REQUIREMENTS) or noted.get(REQUIREMENTS)
-        return tuple(str(line) for line in lines) if isinstance(lines, list) else ()
-
-    def decision(self, noted: JsonObject) -> Decision:
-        """Build the decision, including notes from earlier answers of the same turn."""
+    def result(self, noted: JsonObject) -> tuple[Decision, tuple[str, ...]]:
+        """Return the decision and the user's requirements, with all fields `noted` in this turn."""
         last = self.closing if self.closing and not self.actions else self.question
         reply = "\n\n".join(part for part in (self.text, last) if part)
         ends = self.closing is not None or not self.actions
@@ -74,13 +69,12 @@ class NativeAnswer(NamedTuple):
             "next_step": "pending_user" if self.question is not None else "done" if ends else "continue",
             "reply": reply,
             **noted,
-            **self.fields,
         }
-        fields.pop(REQUIREMENTS, None)
+        wanted = fields.pop(REQUIREMENTS, None)
         decision, faults = fit(Decision, {**fields, "actions": [one.model_dump() for one in self.actions]})
         if decision is None or faults:
             raise UnusableAnswer(*faults)
-        return decision
+        return decision, tuple(map(str, wanted)) if isinstance(wanted, list) else ()
 
 
 def read_calls(

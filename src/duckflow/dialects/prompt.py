@@ -7,10 +7,17 @@ from typing import NamedTuple
 from duckflow.domain.model import ChatMessage, Effort, ModelRequest, ModelTraits, NativeTool
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.state import AgentState
-from duckflow.prompts.budget import DROP_ORDER, LayerBudget, Layers, PromptFrame, share_window
+from duckflow.prompts.budget import DROP_ORDER, PromptFrame, share_window
 from duckflow.prompts.conversation.history import PromptHistory
 from duckflow.prompts.conversation.lines import PromptLine
-from duckflow.prompts.layers import Droppable, session_text
+from duckflow.prompts.layers import (
+    SHOWS_MAIN,
+    SHOWS_PROCEDURE,
+    Droppable,
+    main_text,
+    procedure_text,
+    session_text,
+)
 from duckflow.prompts.sections import RenderedPrompt, SectionName
 from duckflow.prompts.templates import fill, template
 from duckflow.prompts.tokens import TokenCounter
@@ -39,6 +46,18 @@ class PromptForm(NamedTuple):
     """Converts the lines of the conversation to messages."""
 
 
+class Layers(NamedTuple):
+    """Layers of a prompt that change with every call, with their token counts."""
+
+    texts: dict[SectionName, str]
+    tokens: dict[SectionName, int]
+
+    @property
+    def total(self) -> int:
+        """Tokens of all layers together."""
+        return sum(self.tokens.values())
+
+
 class DecisionPrompt:
     """Prompts that ask one large model for the decisions of a session."""
 
@@ -51,7 +70,7 @@ class DecisionPrompt:
         self._room = share_window(traits)
         self._counter = counter
         self._conversation = PromptHistory(counter)
-        self._budget = LayerBudget(frame.sizes, counter)
+        self._sizes = frame.sizes
         self._parts: dict[SectionName, str] = {
             "base": template("base"),
             "output": form.output,
@@ -69,9 +88,13 @@ class DecisionPrompt:
         taken = fixed + layers.total
         if await self._conversation.trim(self._room.most - taken, self._room.limit - taken):
             layers = await self._layers(state, self._room.limit - fixed)
+        messages = [system, *self._form.render(self._conversation.marked())]
+        ending = "".join([self._form.heading, *layers.texts.values(), self._form.ending])
+        if ending.strip():
+            messages.append(ChatMessage(role="user", text=ending))
         request = ModelRequest(
             output="Decision",
-            messages=(system, *self._messages(self._form.heading + layers.text + self._form.ending)),
+            messages=tuple(messages),
             tools=self._form.tools,
             max_tokens=self._room.answer,
             effort=effort,
@@ -84,27 +107,18 @@ class DecisionPrompt:
             request=request,
             tokens={**self._fixed, **self._conversation.tokens, **layers.tokens},
             left_out=self._left_out(state, layers),
+            dropped=tuple(self._conversation.dropped),
             recap=self._conversation.recap,
         )
-
-    def _messages(self, ending: str) -> list[ChatMessage]:
-        messages = self._form.render(self._conversation.marked())
-        return [*messages, ChatMessage(role="user", text=ending)] if ending.strip() else messages
-
-    @property
-    def dropped(self) -> tuple[str, ...]:
-        """Results that the last prompt no longer showed."""
-        return tuple(self._conversation.dropped)
 
     def _left_out(self, state: AgentState, layers: Layers) -> dict[str, int]:
         evidence, words = self._conversation.left_out
         main = layers.texts["main"]
-        earlier = [line for line in state.summaries if not self._conversation.shows(_opening(line))]
         items = state.items
         return {
             "evidence": evidence,
             "words": words,
-            "summaries": sum(line not in layers.texts["summaries"] for line in earlier),
+            "summaries": sum(line not in layers.texts["summaries"] for line in self._earlier(state)),
             "open_questions": sum(bool(main) and one not in main for one in items.open_questions),
             "plan_brief": sum(bool(main) and one not in main for one in items.plan_brief),
         }
@@ -114,35 +128,58 @@ class DecisionPrompt:
         if self._parts.get("session") != session:
             self._parts["session"] = session
             self._fixed = {name: await self._counter.count(text) for name, text in self._parts.items()}
-            self._fixed["operations"] += await self._counter.count(written_out(self._form.tools))
+            tools = (json.dumps(tool.model_dump(), ensure_ascii=False) for tool in self._form.tools)
+            self._fixed["operations"] += await self._counter.count("\n".join(tools))
         text = _GAP.sub("\n\n", fill("system", **self._parts).strip())
         return ChatMessage(role="system", text=text, stable=True)
 
     async def _layers(self, state: AgentState, room: int) -> Layers:
         """Return the layers, dropping parts until there is room for what can't be left out."""
-        # Requests that the conversation still shows need no summary.
-        earlier = [line for line in state.summaries if not self._conversation.shows(_opening(line))]
-        base = self._fixed["base"] + self._fixed["session"]
         needed = self._conversation.least(self._traits.window // _NEWEST_SHARE)
-        known: tuple[Droppable, ...] = ("requirements",) if self._lists_requirements(state) else ()
-        layers = await self._budget.layers(state, earlier, base, known)
-        for count in range(1, len(DROP_ORDER) + 1):
+        judged = state.request is not None and state.request.objective.evaluation is not None
+        # The conversation shows the requirements until it is cut, but never their scores.
+        dropped: tuple[Droppable, ...] = () if judged or self._conversation.recap else ("requirements",)
+        layers = await self._write_layers(state, dropped)
+        for name in DROP_ORDER:
             if layers.total + needed <= room:
                 break
-            layers = await self._budget.layers(state, earlier, base, (*known, *DROP_ORDER[:count]))
+            dropped = (*dropped, name)
+            layers = await self._write_layers(state, dropped)
         return layers
 
-    def _lists_requirements(self, state: AgentState) -> bool:
-        """Return True if the conversation still shows the requirements and no verdict has scored them."""
-        judged = state.request is not None and state.request.objective.evaluation is not None
-        return not judged and not self._conversation.recap
+    async def _write_layers(self, state: AgentState, dropped: Sequence[Droppable]) -> Layers:
+        """Return the layers that the current pattern shows, each within its budget."""
+        procedure = procedure_text(state.step) if state.pattern in SHOWS_PROCEDURE else ""
+        if await self._counter.count(procedure) > self._sizes.specialized:
+            procedure = ""
+        texts: dict[SectionName, str] = {
+            "summaries": "" if "summaries" in dropped else await self._summaries(state),
+            "main": await self._main(state, dropped) if state.pattern in SHOWS_MAIN or not procedure else "",
+            "specialized": procedure,
+        }
+        return Layers(texts, {name: await self._counter.count(text) for name, text in texts.items()})
 
+    async def _summaries(self, state: AgentState) -> str:
+        """Return as many of the newest summaries as fit."""
+        room = self._sizes.base - self._fixed["base"] - self._fixed["session"]
+        lines = [f"- {line}" for line in self._earlier(state)]
+        for start in range(len(lines)):
+            text = fill("summaries", lines="\n".join(lines[start:]))
+            if await self._counter.count(text) <= room:
+                return text
+        return ""
 
-def written_out(tools: Sequence[NativeTool]) -> str:
-    """Return the tools as JSON text, to count their tokens."""
-    return "\n".join(json.dumps(tool.model_dump(), ensure_ascii=False) for tool in tools)
+    async def _main(self, state: AgentState, dropped: Sequence[Droppable]) -> str:
+        """Return the main layer. If it is too long, drop the open questions, then the brief plan."""
+        text = main_text(state, dropped)
+        for name in DROP_ORDER[1:]:
+            if await self._counter.count(text) <= self._sizes.main:
+                break
+            dropped = (*dropped, name)
+            text = main_text(state, dropped)
+        return text
 
-
-def _opening(summary: str) -> str:
-    """Return the (possibly cut) first words of the message that a summary describes."""
-    return summary.partition(" → ")[0].removesuffix("…")
+    def _earlier(self, state: AgentState) -> list[str]:
+        """Return the summaries of requests that the conversation no longer shows."""
+        openings = ((line, line.partition(" → ")[0].removesuffix("…")) for line in state.summaries)
+        return [line for line, opening in openings if not self._conversation.shows(opening)]

@@ -21,7 +21,7 @@ class Picture(Frozen):
 
 Role = Literal["system", "user", "assistant"]
 TierName = Literal["creative", "fast", "evaluator"]
-StopReason = Literal["end", "length", "tool_calls", "refusal"]
+StopReason = Literal["end", "length", "refusal"]
 Effort = Literal["low", "medium", "high"]
 EffortChoice = Literal["auto", "low", "medium", "high"]
 EFFORTS: tuple[EffortChoice, ...] = get_args(EffortChoice)

@@ -86,11 +86,6 @@ def sandbox_text(kind: SandboxKind, *, network: bool, output: int) -> str:
     return "".join(f"{line}\n" for line in (*lines, *((_NO_SECRETS,) if own else ())))
 
 
-def summaries_text(lines: Sequence[str]) -> str:
-    """Return the summaries of earlier requests, one per line."""
-    return fill("summaries", lines="\n".join(f"- {line}" for line in lines)) if lines else ""
-
-
 def main_text(state: AgentState, dropped: Collection[Droppable] = ()) -> str:
     """Describe the current work: step, status, requirements, plan and background tasks."""
     plan, objective = state.active_plan, state.request.objective if state.request else None

@@ -20,7 +20,7 @@ SectionName = Literal[
 
 
 class RenderedPrompt(PromptUse):
-    """Request to a model with the token count of each part. `dropped` is filled only for previews."""
+    """Request to a model with the token count of each part."""
 
     request: ModelRequest
 

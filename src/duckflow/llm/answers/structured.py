@@ -34,7 +34,6 @@ class StructuredAnswer(Generic[T]):
     value: T
     text: str
     usage: Usage
-    tries: int
     notes: tuple[str, ...] = ()
     """Sentences for the model about ignored parts of the answer."""
     unused: tuple[str, ...] = ()
@@ -55,7 +54,7 @@ async def ask(
     covers all tries.
     """
     spent, asked, faults = Usage(), request, ()
-    for attempt in range(1, _REPAIRS + 2):
+    for _ in range(_REPAIRS + 1):
         try:
             response = await collect_whole(
                 client,
@@ -80,7 +79,7 @@ async def ask(
             if response.shown and response.shown != getattr(value, "reply", None):
                 on_update(ReplyVoid())
             thoughts = tuple(response.thoughts)
-            return StructuredAnswer(value, response.text, spent, attempt, read.notes, read.unused, thoughts)
+            return StructuredAnswer(value, response.text, spent, read.notes, read.unused, thoughts)
     problem = cut(_encodable("; ".join(faults)), _PROBLEM)
     error = BadAnswer("llm.bad_answer", output=request.output, problem=problem)
     error.usage = spent

@@ -40,8 +40,7 @@ class ScriptedLine(Frozen):
     text: str = ""
     thinking: str = ""
     """Thinking shown before the answer."""
-    stop: StopReason | None = None
-    """Reason why the answer ends, unless it is complete."""
+    stop: StopReason = "end"
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
     error: Fault | None = None
@@ -93,8 +92,7 @@ class ScriptedModel:
             raise _fault(line.error, request)
         for call in line.tool_calls:
             yield call
-        stop = line.stop or ("tool_calls" if line.tool_calls else "end")
-        yield StreamEnd(stop=stop, usage=line.usage or _estimate(request, text))
+        yield StreamEnd(stop=line.stop, usage=line.usage or _estimate(request, text))
 
     def _take(self, output: str) -> ScriptedLine:
         if not self._lines[output]:

@@ -35,7 +35,6 @@ BUDGETS = {"low": 2048, "medium": 8192, "high": 16_384}
 STOPS: dict[str, StopReason] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
-    "tool_use": "tool_calls",
     "refusal": "refusal",
 }
 

@@ -46,8 +46,6 @@ MISTRAL_EFFORTS = {"low": "none", "medium": "high", "high": "high"}
 STOPS: dict[str, StopReason] = {
     "length": "length",
     "model_length": "length",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
     "content_filter": "refusal",
 }
 
@@ -323,9 +321,7 @@ class OpenAIResponse:
         for call in self._calls:
             yield ToolCall(name=call.name, arguments=call.arguments or "{}", id=call.id)
         yield from self._thoughts()
-        # Some servers send "stop" instead of "tool_calls".
-        stop = "tool_calls" if self._calls and self._stop == "end" else self._stop
-        yield StreamEnd(stop=stop, usage=self._usage)
+        yield StreamEnd(stop=self._stop, usage=self._usage)
 
     def _think(self, message: JsonFields) -> str:
         parts = message.values.get("content")

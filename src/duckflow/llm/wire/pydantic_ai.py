@@ -36,10 +36,8 @@ from duckflow.llm.wire.library_http import TRANSPORT_ERRORS, transport_failure
 from duckflow.llm.wire.request import answer_room, usable_messages
 
 STOPS: dict[str, StopReason] = {
-    "stop": "end",
     "length": "length",
     "content_filter": "refusal",
-    "tool_call": "tool_calls",
 }
 
 STATUS: tuple[tuple[type[foreign.ModelAPIError], int], ...] = (
@@ -108,12 +106,11 @@ class PydanticAIModel:
         )
 
     async def _pieces(self, response: StreamedResponse) -> AsyncGenerator[ModelPiece]:
-        size, called = 0, False
+        size = 0
         async for event in response:
             piece = _piece(event)
             if piece is None:
                 continue
-            called = called or isinstance(piece, ToolCall)
             words = piece.arguments if isinstance(piece, ToolCall) else piece.text
             size += len(words.encode("utf-8", "replace"))
             if size > MAX_ANSWER_BYTES:
@@ -127,7 +124,7 @@ class PydanticAIModel:
         if thought is not None:
             yield thought
         stop = STOPS.get(response.finish_reason or "", "end")
-        yield StreamEnd(stop="tool_calls" if called and stop == "end" else stop, usage=_usage(response))
+        yield StreamEnd(stop=stop, usage=_usage(response))
 
     def _failure(self, exc: Exception, seconds: float) -> ProviderError:
         name = self._endpoint.provider.name

@@ -204,16 +204,14 @@ class ResponsesResponse:
         """Yield what is known only at the end: calls, thoughts and the end itself."""
         if not self.ended:
             raise Unavailable("llm.cut_off")
-        calls = [item for item in self._items if item.text("type") == "function_call"]
-        for call in calls:
+        for call in (item for item in self._items if item.text("type") == "function_call"):
             known = call.text("id")
             arguments = call.json("arguments") or self._arguments.get(known) or "{}"
             yield ToolCall(name=call.text("name"), arguments=arguments, id=call.text("call_id") or known)
         yield from self._thoughts()
         if any(part.text("refusal") for item in self._items for part in item.objects("content")):
             self._stop = "refusal"
-        stop = "tool_calls" if calls and self._stop == "end" else self._stop
-        yield StreamEnd(stop=stop, usage=self._usage)
+        yield StreamEnd(stop=self._stop, usage=self._usage)
 
     def _end(self, response: JsonFields) -> list[ModelPiece]:
         """Process the end of the answer, which repeats all of it. Return any text that was not streamed."""
