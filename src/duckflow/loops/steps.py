@@ -75,7 +75,6 @@ class Steps:
         self._session.record(TransitionRefused(start=self._state.step, end=end, reason=reason))
 
     def _move(self, end: Step, reason: str, *, on_error: bool = False, recovery: bool = False) -> None:
-        """Move along the shortest permitted route, or record a refusal."""
         start = self._state.step
         route = self._transitions.route(start, end, on_error=on_error)
         if route is None:

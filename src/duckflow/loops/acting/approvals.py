@@ -172,7 +172,6 @@ def _some(paths: Collection[str]) -> str:
 
 
 def _alternatives(action: Action, outline: ChangeOutline) -> Iterator[str]:
-    """Yield catalogue keys for the alternatives to an approval."""
     effect = outline.effect
     if effect == "consent" and not outline.proposal.impact:
         yield "approval.instead.revise"

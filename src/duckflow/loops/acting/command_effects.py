@@ -121,10 +121,7 @@ class CommandEffects:
         await self._shell.put(dict.fromkeys(change.path for change in changes))
 
     async def left_over(self, state: AgentState, *, background: bool, cancelled: bool) -> tuple[Action, ...]:
-        """Return the actions that apply effects of cancelled commands.
-
-        With `background`, end the background commands and include their effects.
-        """
+        """Return actions that apply leftover effects. With `background`, end background commands first."""
         found: list[tuple[str, CommandEnd]] = [(one, "cancelled") for one in self._shell.take_interrupted()]
         ended = await self._shell.end_background() if background else None
         if ended is not None and ended.copy_id:

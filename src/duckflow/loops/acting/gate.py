@@ -93,10 +93,7 @@ class Gate:
     async def review(
         self, state: AgentState, call: ResolvedCall, objection: str | None, hooked: str = ""
     ) -> ReviewedCall:
-        """Return the call with the question for the user, if any. Raise Refused if it may not run.
-
-        `hooked` is a hook's reason to ask the user.
-        """
+        """Return the call with its question, if any; `hooked` is a hook's reason. Raise Refused if denied."""
         if digest_of((call.action,)) in state.refused:
             raise Refused(SAID_NO_BEFORE)
         targets = await asyncio.to_thread(self._look, call)
@@ -158,7 +155,6 @@ class Gate:
         return await call.tool.propose(call.args, self._workspace)
 
     def _requested_access(self, proposal: Proposal) -> Iterator[str]:
-        """Yield findings about the access that a command asks for before it runs on its copy."""
         yield "looks"
         if proposal.network and not self._network_open:
             yield "network"
@@ -262,7 +258,6 @@ def _refuse_denied(ruling: PolicyVerdict) -> None:
 
 
 def _kind(effect: ToolEffect, paths: Iterable[str], command: str | None) -> ApprovalScope | None:
-    """Return the scope of "always"; None if the user must be asked every time."""
     if effect == "execute":
         return similar_commands(command or "")
     if effect in ("foreign", "fetch"):

@@ -70,7 +70,6 @@ class ActionRunner:
         return ended
 
     async def _call(self, reviewed: ReviewedCall, access: Access) -> ToolResult:
-        """Return the result of the tool itself, with the quick checks of the files it wrote (J10)."""
         tool = reviewed.call.tool
         watches = tool.effect == "execute" and not await self._effects.on_copies()
         async with self._snapshots.around(access) if watches else nullcontext():

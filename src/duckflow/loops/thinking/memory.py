@@ -1,7 +1,4 @@
-"""Long-term memory: recalled when a request begins, extended when it ends (L2).
-
-No model is asked. Lessons of a request apply only in the folder where they were learned.
-"""
+"""Long-term memory: recalled when a request begins, extended when it ends, without a model (L2)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator

@@ -94,7 +94,6 @@ class Recovery:
         return tuple(ended)
 
     def _look(self, running: ActionStarted) -> tuple[Finding, tuple[FileChange, ...]]:
-        """Return whether an interrupted action was done, and its changes that were made."""
         if running.effect in ("read", "consent", "fetch"):
             return "not_done", ()  # their effects are recorded only with their result
         if running.effect == "foreign":
@@ -149,7 +148,6 @@ def _was_interrupted(state: AgentState) -> bool:
 
 
 def _finished(earlier: Sequence[StoredEvent]) -> list[str]:
-    """Return the actions that succeeded since the user's last message."""
     started: dict[str, Action] = {}
     done: list[str] = []
     for recorded in earlier:

@@ -70,7 +70,6 @@ class Snapshots:
             self._kept.drop_snapshot(self._session_id)
 
     async def _take(self, session_id: str) -> Seen | None:
-        """Take a snapshot. Return None if that is too much or fails."""
         try:
             files = await self._listed()
             return await run_in_thread(self._copy, session_id, files) if files is not None else None
@@ -102,7 +101,6 @@ class Snapshots:
         return seen
 
     def _look(self, path: str) -> _Known | None:
-        """Return the state of a file, or None if it does not exist. Raise ToolError if it can't be read."""
         status = self._workspace.status(path)
         if status is None:
             return None

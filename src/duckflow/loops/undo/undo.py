@@ -164,7 +164,6 @@ class Undo:
         return tuple(left)
 
     def _step(self, change: FileChange) -> "_Step | LeftFile | None":
-        """Return how to restore a path, why that is impossible, or None if it needs no change."""
         path = change.path
         try:
             now = self._workspace.paths.now(path)
