@@ -1,7 +1,4 @@
-"""Finds executable examples in a request: calls with their results, and text that a script prints.
-
-Only calls of names defined in the changed modules, with literal arguments, count.
-"""
+"""Finds executable examples in a request: calls with literal arguments, and text that a script prints."""
 
 import ast
 import re
@@ -176,7 +173,6 @@ def _call_at(text: str, start: int, names: Collection[str]) -> str:
 
 
 def _around(text: str, start: int, end: int) -> str:
-    """Return the sentence around a call, without the call; for a long one, only the nearby text."""
     before, after = text[max(0, start - _LONGEST) : start], text[end : end + _LONGEST]
     begin = max((match.end() for match in _SENTENCE.finditer(before)), default=0)
     stop = next((match.end() for match in _SENTENCE.finditer(after)), len(after))

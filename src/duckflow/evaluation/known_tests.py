@@ -56,7 +56,6 @@ def _all_passed(output: str) -> bool:
 
 
 def _covers(test: str, command: str) -> bool:
-    """Return whether the command certainly runs all tests of this file."""
     arguments: list[list[str]] = []
     for before, words in _parts(command):
         part = " ".join(words)
