@@ -67,10 +67,7 @@ def compute_limit(
     used: int = 0,
     experience: Sequence[int] = (),
 ) -> LoopLimit:
-    """Compute the limit from vitals, complexity and `experience`, the loops of similar requests.
-
-    After any error, use the configured maximum, otherwise 15.
-    """
+    """Compute the limit. `experience`: loops of similar requests. After any error: the set maximum or 15."""
     known = profile if profile in BASE_LOOPS else None
     try:
         if vitals is None or limits is None:

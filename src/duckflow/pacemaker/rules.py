@@ -1,7 +1,4 @@
-"""The next move after a loop, by the reasons not to continue (H5).
-
-Aegis is the rule that halts when stamina is used up; the Oracle is the consultation with the health report.
-"""
+"""The next move after a loop (H5). Aegis halts at low stamina; the Oracle asks with a health report."""
 
 from collections.abc import Iterator
 from typing import Literal
