@@ -40,10 +40,7 @@ def _support(entry: TranscriptEntry, changed: Collection[str]) -> Support:
 
 
 def show_evidence(evidence: Sequence[Evidence], budget: int) -> str:
-    """Return the checks and the newest other evidence that fit into `budget` tokens, oldest first.
-
-    If not everything fits, the checks share three quarters of the budget.
-    """
+    """Return the checks and the newest other evidence that fit into `budget` tokens, oldest first."""
     current = [one for one in evidence if one.current]
     checks = [one for one in current if one.kind == "check"]
     share = budget * 3 // 4 if len(checks) < len(current) else budget

@@ -37,10 +37,7 @@ def question_request(
     most_evidence: int = MOST_EVIDENCE,
     most_answer: int | None = None,
 ) -> ModelRequest:
-    """Build a request from its fixed text, the evidence that fits, the user's request and the case.
-
-    Without `most_answer`, a small model gets less to read and may answer in fewer words.
-    """
+    """Build a request. Without `most_answer`, a small model gets less to read and a shorter answer."""
     short = traits.small and most_answer is None
     answer = SMALL_ANSWER if short else min(traits.window // _SHARE, most_answer or _ANSWER)
     whole = head_and_tail(request.strip(), traits.window // _SHARE * _TOKEN)
