@@ -1,6 +1,6 @@
 """Open files beneath one folder, safely even while other processes change links and names.
 
-The kernel checks the way (`openat2` with RESOLVE_BENEATH); where it can't, no link is followed at all.
+The kernel confines the path (`openat2` with RESOLVE_BENEATH); where it can't, no link is followed at all.
 """
 
 import errno

@@ -1,7 +1,4 @@
-"""State of a path of any kind, for undo and crash recovery: a file, a link, a folder, or nothing.
-
-No link is followed, and a change is made only if the path still has the expected state.
-"""
+"""State of a path for undo and recovery: file, link, folder or nothing. No link is followed."""
 
 import errno
 import hashlib
