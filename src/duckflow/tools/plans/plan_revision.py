@@ -1,6 +1,6 @@
-"""Tool plan_tool.revise: a new list of steps for a plan, in which kept steps keep their progress."""
+"""plan_tool.revise: a new list of steps for a plan. Steps that stay keep their progress."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from pydantic import Field, model_validator
@@ -63,58 +63,43 @@ def revised(state: AgentState, plan: Plan, args: RevisePlan, fresh: Plan | None)
 
 
 def _steps(plan: Plan, changes: Sequence[StepChange]) -> tuple[PlanStep, ...]:
-    before = [_known(plan, change) for change in changes]
-    ids = [step.step_id if step else new_id("step") for step in before]
+    ids = [new_id("step") if one.step_id is None else one.step_id.strip() for one in changes]
     twice = {one for one in ids if ids.count(one) > 1}
     if twice:
         raise ToolError(f"A step can be in the list once only: {', '.join(sorted(twice))}.")
-    steps = tuple(
-        _step(step_id, step, change, _needed(change, step, ids))
-        for step_id, step, change in zip(ids, before, changes, strict=True)
-    )
+    names = {str(place): step_id for place, step_id in enumerate(ids, start=1)}
+    names |= {step_id: step_id for step_id in ids}
+    steps = tuple(_step(plan, change, one, names) for change, one in zip(changes, ids, strict=True))
     circle = find_cycle({step.step_id: step.depends_on for step in steps})
     if circle:
         raise ToolError(f"Steps depend on each other in a circle: {', '.join(circle)}.")
     return steps
 
 
-def _known(plan: Plan, change: StepChange) -> PlanStep | None:
-    if change.step_id is None:
-        return None
-    step = plan.step(change.step_id.strip())
-    if step is None:
-        known = ", ".join(f"{one.step_id} ({one.name})" for one in plan.steps)
-        raise ToolError(f"{plan.plan_id} has no step {change.step_id[:100]}. Known: {known}.")
-    return step
-
-
-def _needed(change: StepChange, step: PlanStep | None, ids: Sequence[str]) -> tuple[str, ...]:
-    """Return the ids that a step depends on. By default, it keeps its dependencies that still exist."""
-    if change.depends_on is None:
-        return tuple(one for one in step.depends_on if one in ids) if step else ()
-    return tuple(dict.fromkeys(_one_needed(one, ids) for one in change.depends_on))
-
-
-def _one_needed(named: int | str, ids: Sequence[str]) -> str:
-    places = {str(place): step_id for place, step_id in enumerate(ids, start=1)}
-    wanted = str(named).strip()
-    if wanted in ids:
-        return wanted
-    if wanted in places:
-        return places[wanted]
-    raise ToolError(
-        f"depends_on names {wanted[:100]}, which is not in the new list: "
-        f"give places from 1 to {len(ids)}, or ids of steps that are kept."
-    )
-
-
-def _step(step_id: str, before: PlanStep | None, change: StepChange, needed: tuple[str, ...]) -> PlanStep:
+def _step(plan: Plan, change: StepChange, step_id: str, names: Mapping[str, str]) -> PlanStep:
+    """Return one step. `names` maps the ids and places in the new list to ids."""
     name = one_line(change.name or "", _NAME)
     description = cut((change.description or "").strip(), _TEXT)
-    if before is not None:
-        return replace(
-            before, name=name or before.name, description=description or before.description, depends_on=needed
+    before = plan.step(step_id)
+    if before is None:
+        if change.step_id is not None:
+            known = ", ".join(f"{one.step_id} ({one.name})" for one in plan.steps)
+            raise ToolError(f"{plan.plan_id} has no step {step_id[:100]}. Known: {known}.")
+        if not name or not description:
+            raise ToolError("A new step needs a name and a description.")
+        before = PlanStep(step_id=step_id, name=name, description=description)
+    if change.depends_on is None:
+        needed = [one for one in before.depends_on if one in names]
+    else:
+        needed = [str(one).strip() for one in change.depends_on]
+    if unknown := [one for one in needed if one not in names]:
+        raise ToolError(
+            f"depends_on names {unknown[0][:100]}, which is not in the new list: "
+            f"give places from 1 to {len(names) // 2}, or ids of steps that are kept."
         )
-    if not name or not description:
-        raise ToolError("A new step needs a name and a description.")
-    return PlanStep(step_id=step_id, name=name, description=description, depends_on=needed)
+    return replace(
+        before,
+        name=name or before.name,
+        description=description or before.description,
+        depends_on=tuple(dict.fromkeys(names[one] for one in needed)),
+    )

@@ -1,7 +1,7 @@
 """Find plans and steps, show them as text, and check whether steps may start."""
 
 import json
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from textwrap import indent
 from typing import Protocol, TypeVar
 
@@ -15,7 +15,7 @@ from duckflow.safety.files.access import Access
 from duckflow.tools.catalogue import Arguments, Tool, ToolResult
 
 T = TypeVar("T")
-_SHOWN = 100
+_SHOWN, _SHORT = 100, 200
 
 
 class StateOwner(Protocol):
@@ -112,9 +112,6 @@ def _known_steps(state: AgentState) -> str:
     return f"Known: {', '.join(steps)}." if steps else _known_plans(state)
 
 
-_SHORT = 200
-
-
 def plan_text(plan: Plan, *, whole: bool = False) -> str:
     """Return a plan as text. With `whole`, the arguments of its tasks are not cut."""
     lines = [
@@ -127,7 +124,13 @@ def plan_text(plan: Plan, *, whole: bool = False) -> str:
         "steps:",
     ]
     for place, step in enumerate(plan.steps, start=1):
-        lines += _step_lines(place, step, whole=whole)
+        lines.append(f"{place}. {step.step_id} [{step.status}] {step.name}")
+        # Indented, so that no line of a description looks like a step or a field of the plan.
+        lines.append(indent(step.description, "   ", lambda _: True))
+        if step.depends_on:
+            lines.append(f"   depends_on: {', '.join(step.depends_on)}")
+        if step.task_list:
+            lines += ["   task_list:", *(f"   - {task_text(task, whole=whole)}" for task in step.task_list)]
     return "\n".join(lines) + "\n"
 
 
@@ -135,14 +138,3 @@ def task_text(task: Task, *, whole: bool = False) -> str:
     """Return a task as one line."""
     args = json.dumps(task.args, ensure_ascii=False)
     return f"{task.task_id} [{task.status}] {task.operation} {args if whole else cut(args, _SHORT)}"
-
-
-def _step_lines(place: int, step: PlanStep, *, whole: bool) -> Iterable[str]:
-    yield f"{place}. {step.step_id} [{step.status}] {step.name}"
-    # Indented, so that no line of a description looks like a step or a field of the plan.
-    yield indent(step.description, "   ", lambda _: True)
-    if step.depends_on:
-        yield f"   depends_on: {', '.join(step.depends_on)}"
-    if step.task_list:
-        yield "   task_list:"
-        yield from (f"   - {task_text(task, whole=whole)}" for task in step.task_list)

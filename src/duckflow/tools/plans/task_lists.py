@@ -158,19 +158,17 @@ def _checked(tasks: Sequence[Task], background: Catalogue) -> tuple[Task, ...]:
     checked: list[Task] = []
     problems: list[str] = []
     for place, task in enumerate(tasks, start=1):
+        named = task.operation
         try:
-            checked.append(replace(task, operation=_operation(task, background)))
+            if may_be_task(named):
+                named = background.validate(Action(operation=named, args=task.args))[0].operation
+            if not may_be_task(named):
+                problems.append(
+                    f"Task {place}: {named} can't be a task: only the conversation plans and starts lists."
+                )
         except ToolError as error:
             problems.append(f"Task {place}: {error}")
+        checked.append(replace(task, operation=named))
     if problems:
-        raise ToolError("\n".join(["The list can't be used, nothing was run or kept.", *problems]))
+        raise ToolError("\n".join(["The list can't be used; no task was run or kept.", *problems]))
     return tuple(checked)
-
-
-def _operation(task: Task, background: Catalogue) -> str:
-    named = task.operation
-    if may_be_task(named):
-        named = background.validate(Action(operation=named, args=task.args))[0].operation
-    if not may_be_task(named):
-        raise ToolError(f"{named} can't be a task: to plan and to start lists is for the conversation.")
-    return named
