@@ -18,24 +18,7 @@ from duckflow.app.app import App
 from duckflow.app.opening import Opening
 from duckflow.app.places import forget_files, open_log
 from duckflow.config.loading import LoadedSettings, load
-from duckflow.domain.commands import (
-    AnswerInWords,
-    AnswerShown,
-    CancelWork,
-    ChooseShown,
-    ContinueWork,
-    ForkSession,
-    RewindPart,
-    RewindWork,
-    SayMessage,
-    SessionCommand,
-    SetEffort,
-    SetMode,
-    SetModel,
-    StopBackground,
-    UndoWork,
-    hash_of,
-)
+from duckflow.domain import commands
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import StoredEvent
 from duckflow.domain.files.changes import UndoReport
@@ -103,9 +86,9 @@ class Work:
     def __init__(
         self,
         host: SessionHost,
-        command: SessionCommand,
+        command: commands.SessionCommand,
         updates: UpdateQueue,
-        more: Callable[[], SessionCommand | None],
+        more: Callable[[], commands.SessionCommand | None],
     ) -> None:
         self._host = host
         self._updates = updates
@@ -248,13 +231,13 @@ class OpenSession:
 
     def start(self, request: str) -> Work:
         """Work on a new request or an addition to the open one; commands and MCP prompts are expanded."""
-        return self._begin(SayMessage(text=request))
+        return self._begin(commands.SayMessage(text=request))
 
     def go_on(self) -> Work:
         """Continue the open request: apply the given answer, ask again, or work on."""
         if self._given is None and self.question is None and self.state.request is None:
             raise UsageError("run.nothing_open", session=self.id)
-        return self._begin(self._answer() or ContinueWork())
+        return self._begin(self._answer() or commands.ContinueWork())
 
     def answer(self, question: Question, answer: Answer) -> None:
         """Answer a question as it was shown; UsageError if another question is open now.
@@ -270,19 +253,19 @@ class OpenSession:
         self._given = None
         if self._host is not None:
             waits = not self._host.busy and self.state.background_runs
-            self._host.send(StopBackground() if waits else CancelWork())
+            self._host.send(commands.StopBackground() if waits else commands.CancelWork())
 
     def set_mode(self, mode: Mode) -> None:
         """Set the permission mode from now on."""
-        self.host.send(SetMode(mode=mode))
+        self.host.send(commands.SetMode(mode=mode))
 
     async def set_model(self, name: str) -> None:
         """Use another model from now on."""
-        await self.host.send(SetModel(name=name))
+        await self.host.send(commands.SetModel(name=name))
 
     def set_effort(self, effort: EffortChoice) -> None:
         """Set the thinking effort of models from now on."""
-        self.host.send(SetEffort(effort=effort))
+        self.host.send(commands.SetEffort(effort=effort))
 
     def events(self) -> Sequence[StoredEvent]:
         """Return all events of the conversation, oldest first, without rewound ones."""
@@ -294,7 +277,7 @@ class OpenSession:
 
     async def undo(self, actions: int | Literal["all", "redo"] = 1) -> UndoReport:
         """Undo a number of actions or "all" of the last request, or "redo" the last undo."""
-        done = await self.host.send(UndoWork(wanted=str(actions)))
+        done = await self.host.send(commands.UndoWork(wanted=str(actions)))
         return done.report or UndoReport()
 
     def messages(self) -> Sequence[PastMessage]:
@@ -304,14 +287,14 @@ class OpenSession:
     async def rewind(self, number: int, *, conversation: bool = True, files: bool = True) -> UndoReport:
         """Return to the point before a message: the conversation, the files, or both."""
         before = find_message(self.messages(), number).seq
-        part: RewindPart = "both" if conversation and files else "files" if files else "conversation"
-        done = await self.host.send(RewindWork(before=before, part=part))
+        part: commands.RewindPart = "both" if conversation and files else "files" if files else "conversation"
+        done = await self.host.send(commands.RewindWork(before=before, part=part))
         return done.report or UndoReport()
 
     def fork(self, number: int | None = None) -> str:
         """Start a new session from this one, as it is now or was before a message, and return its id."""
         before = None if number is None else find_message(self.messages(), number).seq
-        return self.host.send(ForkSession(before=before)).done.result().session_id
+        return self.host.send(commands.ForkSession(before=before)).done.result().session_id
 
     def _loaded(self, folder: Path) -> LoadedSettings:
         if isinstance(self._settings, LoadedSettings):
@@ -325,7 +308,7 @@ class OpenSession:
             for listener in self._listeners:
                 listener(update)
 
-    def _begin(self, command: SessionCommand) -> Work:
+    def _begin(self, command: commands.SessionCommand) -> Work:
         if self.host.busy:
             raise UsageError("session.busy")
         earlier = [one for one in self._updates.pending() if isinstance(one, StoredEvent)]
@@ -333,14 +316,14 @@ class OpenSession:
             self._updates(update)
         return Work(self.host, command, self._updates, self._answer)
 
-    def _answer(self) -> SessionCommand | None:
+    def _answer(self) -> commands.SessionCommand | None:
         given, self._given = self._given, None
         if given is None:
             return None
         question, answer = given
-        shown = hash_of(question)
+        shown = commands.hash_of(question)
         if isinstance(answer, AnswerApproval):
-            return AnswerShown(question_hash=shown, answer=answer)
+            return commands.AnswerShown(question_hash=shown, answer=answer)
         if isinstance(answer, ChooseWay):
-            return ChooseShown(question_hash=shown, way=answer)
-        return AnswerInWords(question_hash=shown, text=answer)
+            return commands.ChooseShown(question_hash=shown, way=answer)
+        return commands.AnswerInWords(question_hash=shown, text=answer)

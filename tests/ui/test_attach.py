@@ -9,7 +9,7 @@ import pytest
 
 from duckflow.api import find_session
 from duckflow.app.places import open_log
-from duckflow.cli.chat.second_window import converse
+from duckflow.cli.chat.conversation import attach
 from duckflow.cli.secrets import redactor
 from duckflow.domain.commands import AnswerShown, SayMessage
 from duckflow.domain.errors import UsageError
@@ -75,7 +75,7 @@ def test_M7_there_is_no_window_on_a_session_that_nobody_has_open(folder: Path):
     with closing(open_log()) as log:
         log.append("s1", [started])
     with pytest.raises(UsageError) as refused:
-        asyncio.run(converse("s1", cast("Frontend", None)))
+        asyncio.run(attach("s1", cast("Frontend", None)))
     assert refused.value.key == "attach.nobody"
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pyte
 import pytest
 
-from duckflow.cli.chat.welcome import start_text
+from duckflow.cli.chat.conversation import start_text
 from duckflow.config.settings import DynamicLimits
 from duckflow.domain.decision import Action
 from duckflow.domain.events import Recovered

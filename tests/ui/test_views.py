@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pyte
 import pytest
 
-from duckflow.cli.chat.welcome import start_text
+from duckflow.cli.chat.conversation import start_text
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ActionStarted, ErrorReported, StoredEvent
 from duckflow.domain.extensions import CustomCommand, Extensions

@@ -14,9 +14,9 @@ from duckflow.i18n.catalogue import detect, set_language, text
 
 set_language(detect(configured_language(), os.environ))
 
-from duckflow.cli.commands import single  # noqa: E402 - help texts are in the language set above
+
+from duckflow.cli.commands import flags, single  # noqa: E402 - help texts are in the language set above
 from duckflow.cli.exit import run_to_end  # noqa: E402
-from duckflow.cli.flags import HERE, FolderFlag, ModeFlag, ModelFlag, TrustFlag, argument, option  # noqa: E402
 from duckflow.cli.plain_flags import ConversationOptions  # noqa: E402
 from duckflow.cli.usage import report_usage, with_translated_help  # noqa: E402
 
@@ -51,12 +51,12 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it with 
 @app.callback(invoke_without_command=True)
 def conversation(
     context: typer.Context,
-    model: ModelFlag = None,
-    mode: ModeFlag = None,
-    workspace: FolderFlag = HERE,
+    model: flags.ModelFlag = None,
+    mode: flags.ModeFlag = None,
+    workspace: flags.FolderFlag = flags.HERE,
     *,
-    trust: TrustFlag = False,
-    last: Annotated[bool, option("continue")] = False,
+    trust: flags.TrustFlag = False,
+    last: Annotated[bool, flags.option("continue")] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help=text("help.version"))
     ] = False,
@@ -71,11 +71,11 @@ def conversation(
 
 @app.command("resume", help=text("help.resume"))
 def resume(
-    session: Annotated[str | None, argument("session", "session")] = None,
-    model: ModelFlag = None,
-    mode: ModeFlag = None,
+    session: Annotated[str | None, flags.argument("session", "session")] = None,
+    model: flags.ModelFlag = None,
+    mode: flags.ModeFlag = None,
     *,
-    trust: TrustFlag = False,
+    trust: flags.TrustFlag = False,
 ) -> None:
     """Take up a session again."""
     from duckflow.cli.chat.launch import launch  # noqa: PLC0415 - heavy, and not for --help

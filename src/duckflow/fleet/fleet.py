@@ -7,14 +7,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from duckflow.domain.commands import (
-    AnswerShown,
-    CancelWork,
-    ChooseShown,
-    ClientCommand,
-    SayMessage,
-    objection_to,
-)
+from duckflow.domain import commands
 from duckflow.domain.errors import UsageError
 from duckflow.domain.reduce.apply import apply
 from duckflow.domain.state import AgentState, new_state
@@ -74,24 +67,24 @@ class Fleet:
         self._answer(run, command)
         return run
 
-    def send(self, wanted: str, command: ClientCommand) -> str:
+    def send(self, wanted: str, command: commands.ClientCommand) -> str:
         """Carry out a command on a run; return the objection to it as a catalogue key, empty if none."""
         run = self.runs.find(wanted)
-        if isinstance(command, CancelWork):
+        if isinstance(command, commands.CancelWork):
             self.cancel(run.id)
             return ""
-        if not isinstance(command, AnswerShown | ChooseShown):
+        if not isinstance(command, commands.AnswerShown | commands.ChooseShown):
             return "clients.not_offered"
         state = self.state(run)
         if run.state != "waiting":
             return "clients.stale"
         if state.question is not None:
-            objection = objection_to(command, state)
-        elif isinstance(command, AnswerShown) or command.question_hash != run.question:
+            objection = commands.objection_to(command, state)
+        elif isinstance(command, commands.AnswerShown) or command.question_hash != run.question:
             objection = "clients.stale"
         else:  # it waits for words
             objection = "" if command.way.text.strip() else "clients.not_offered"
-            command = SayMessage(text=command.way.text)
+            command = commands.SayMessage(text=command.way.text)
         if not objection:
             self._answer(run, command)
         return objection
@@ -126,7 +119,7 @@ class Fleet:
             remove_checkout(run)
         return ids
 
-    def _answer(self, run: FleetRun, command: ClientCommand) -> None:
+    def _answer(self, run: FleetRun, command: commands.ClientCommand) -> None:
         answer = {"run": run.id, "question": run.question, "text": command.model_dump_json()}
         with self._database.begin() as connection:
             asked = sa.and_(runs.c.state == "waiting", runs.c.question == run.question)

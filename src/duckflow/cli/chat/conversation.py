@@ -1,4 +1,4 @@
-"""The conversation: runs one session after another until the user leaves."""
+"""The conversation: runs sessions until the user leaves, or a second window on one session."""
 
 import asyncio
 import os
@@ -7,22 +7,27 @@ from contextlib import closing
 from pathlib import Path
 
 from duckflow.api import find_session, latest_session
+from duckflow.app.app import App
 from duckflow.app.opening import Opening
-from duckflow.app.places import open_log
-from duckflow.cli.chat.welcome import welcome
+from duckflow.app.places import holder_of, open_log
 from duckflow.cli.log_file import open_log_file
 from duckflow.cli.plain_flags import ConversationOptions, settings_flags
+from duckflow.cli.secrets import redactor
 from duckflow.config.loading import LoadedSettings, load
 from duckflow.config.trust import remember_trust, trust_state
+from duckflow.domain.errors import ToolError, UsageError
 from duckflow.domain.events import StoredEvent
 from duckflow.domain.files.programs import program_environment
+from duckflow.domain.modes import Mode
 from duckflow.domain.reduce.rewind import present
+from duckflow.evaluation.project_tests import ProjectTests
 from duckflow.i18n.answers import read_answer
 from duckflow.i18n.catalogue import text
 from duckflow.session.channel import UpdateQueue
 from duckflow.session.host import SessionHost
 from duckflow.session.local import LocalSession
-from duckflow.store.sessions import SessionSummary
+from duckflow.session.remote import RemoteSession
+from duckflow.store.sessions import Sessions, SessionSummary
 from duckflow.ui.conversation import Conversation
 from duckflow.ui.frontend import Frontend
 from duckflow.ui.input.editor import TextEditor, find_editor
@@ -31,28 +36,45 @@ from duckflow.ui.questions import RelayPrompt
 from duckflow.ui.screen import Screen
 from duckflow.ui.transcript import last_exchange
 
+_CODE = (".py", ".ts", ".js", ".go", ".rs", ".java", ".c", ".cpp", ".rb")
+_LOOKED_AT = 200
+
 
 async def converse(options: ConversationOptions, frontend: Frontend) -> None:
     """Run sessions until the user leaves."""
     open_log_file()
     earlier = _earlier_session(options)
     folder = options.workspace or Path(earlier.workspace if earlier else "")
-    digest = (
-        None if options.trust else await settle_trust(folder, frontend.keyboard.answer, frontend.writer.line)
-    )
-    loaded = load(
-        folder,
-        trusted=options.trust or digest is not None,
-        digest=digest,
-        flags=settings_flags(options.model, options.mode),
-    )
-    ui = loaded.settings.ui
-    frontend.adapt(ui.theme, vi=ui.editing_mode == "vi", notices=ui.notify)
+    ask, show, digest = frontend.keyboard.answer, frontend.writer.line, None
+    if not options.trust:
+        digest = await settle_trust(folder, ask, show)
+    flags = settings_flags(options.model, options.mode)
+    loaded = load(folder, trusted=options.trust or digest is not None, digest=digest, flags=flags)
+    _adapt(frontend, loaded)
     for notice in loaded.notices:
-        frontend.writer.line(text(notice.key, **notice.values), "yellow")
+        show(text(notice.key, **notice.values), "yellow")
     session: str | None = earlier.id if earlier else ""
     while session is not None:
         session = await _one_session(session or None, folder, loaded, frontend)
+
+
+async def attach(wanted: str, frontend: Frontend) -> None:
+    """Show a session until the user or the process that has it open leaves."""
+    found = find_session(wanted)
+    if holder_of(found.workspace) != found.id:
+        raise UsageError("attach.nobody", session=found.id)
+    _adapt(frontend, load(Path(found.workspace)))
+    with closing(open_log()) as log:
+        session = RemoteSession(log, found, redactor())
+        for line in last_exchange(session.earlier()):
+            frontend.writer.line(line, "dim")
+        frontend.writer.line(text("attach.hello", session=found.id), "dim")
+        try:
+            editor = TextEditor(frontend.keyboard)
+            conversation = Conversation(session, frontend, Screen(frontend.writer), editor, guest=True)
+            await conversation.run(session.updates())
+        finally:
+            await session.aclose()
 
 
 async def settle_trust(
@@ -92,7 +114,7 @@ async def _one_session(
             screen(update)
         for line in last_exchange(earlier):
             frontend.writer.line(line, "dim")
-        frontend.writer.line(await welcome(host.app, loaded.settings.rules.files), "dim")
+        frontend.writer.line(await _welcome(host.app, loaded.settings.rules.files), "dim")
         wish = await _talk(host, loaded, frontend, screen, updates)
     finally:
         await host.aclose()
@@ -117,6 +139,11 @@ async def _talk(
     return wish
 
 
+def _adapt(frontend: Frontend, loaded: LoadedSettings) -> None:
+    ui = loaded.settings.ui
+    frontend.adapt(ui.theme, vi=ui.editing_mode == "vi", notices=ui.notify)
+
+
 def _earlier_session(options: ConversationOptions) -> SessionSummary | None:
     if options.session is not None:
         return find_session(options.session)
@@ -126,3 +153,35 @@ def _earlier_session(options: ConversationOptions) -> SessionSummary | None:
 def _earlier_events(session_id: str) -> Sequence[StoredEvent]:
     with closing(open_log()) as log:
         return present(log.load(session_id))
+
+
+async def _welcome(app: App, rules_files: Sequence[str]) -> str:
+    """Return a few lines in a new folder, one line in a known folder."""
+    known = Sessions(app.log.database).listed(str(app.workspace.root))
+    if app.started.resumed or len(known) > 1:
+        return text("chat.hint")
+    try:
+        listing = await asyncio.to_thread(app.workspace.list, ".", depth=1, limit=_LOOKED_AT)
+    except ToolError:
+        return text("chat.hint")
+    names = [entry.path for entry in listing.entries]
+    return start_text(
+        app.session.state.mode,
+        rules=[name for name in rules_files if name in names],
+        tests=await asyncio.to_thread(ProjectTests(app.workspace).find),
+        sandbox=(await app.shell.sandbox()).level,
+        example=next((name for name in names if name.endswith(_CODE)), ""),
+    )
+
+
+def start_text(mode: Mode, rules: Sequence[str], tests: str, sandbox: str, example: str) -> str:
+    """Return the lines on rules, tests, sandbox and mode, and a line to try."""
+    shell = {"none": "start.no_sandbox", "external": "start.external"}.get(sandbox, "start.sandbox")
+    lines = [
+        text("start.rules", files=", ".join(rules)) if rules else text("start.no_rules"),
+        text("start.tests", command=tests) if tests else text("start.no_tests"),
+        text(shell, name=sandbox),
+        text(f"start.asks.{mode}"),
+        text("start.try_file", file=example) if example else text("start.try"),
+    ]
+    return "\n".join(["", *(f"  {line}" for line in lines), "", text("chat.hint")])

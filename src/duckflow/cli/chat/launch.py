@@ -18,21 +18,21 @@ HISTORY = "history"
 
 def launch(options: ConversationOptions) -> None:
     """Run the conversation until the user leaves."""
-    asyncio.run(_launch("conversation", options))
+    asyncio.run(_launch("converse", options))
 
 
 def attach(session: str) -> None:
     """Show a session that another process has open until the user leaves."""
-    asyncio.run(_launch("second_window", session))
+    asyncio.run(_launch("attach", session))
 
 
-async def _launch(module: str, wanted: ConversationOptions | str) -> None:
+async def _launch(work: str, wanted: ConversationOptions | str) -> None:
     frontend = open_frontend(lambda: state_dir() / HISTORY, without_secrets)
     try:
-        loading = asyncio.to_thread(import_module, f"duckflow.cli.chat.{module}")
+        loading = asyncio.to_thread(import_module, "duckflow.cli.chat.conversation")
         conversation = await _unless_left(frontend, loading)
         if conversation is not None:
-            await conversation.converse(wanted, frontend)
+            await getattr(conversation, work)(wanted, frontend)
     finally:
         await frontend.keyboard.stop()
 

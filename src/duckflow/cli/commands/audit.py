@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from duckflow.cli.flags import JsonFlag, option
+from duckflow.cli.commands.flags import JsonFlag, option
 from duckflow.i18n.catalogue import text
 
 commands = typer.Typer(help=text("help.audit"), no_args_is_help=True)

@@ -2,7 +2,7 @@
 
 import typer
 
-from duckflow.cli.flags import HERE, FolderFlag, JsonFlag, TrustFlag
+from duckflow.cli.commands.flags import HERE, FolderFlag, JsonFlag, TrustFlag
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import echo
 

@@ -6,18 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from duckflow.cli.flags import (
-    CostFlag,
-    DatabaseFlag,
-    JsonFlag,
-    LoopsFlag,
-    ModeFlag,
-    ModelFlag,
-    TrustFlag,
-    VerifyFlag,
-    argument,
-    option,
-)
+from duckflow.cli.commands import flags
 from duckflow.domain.errors import UsageError, UserError
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import echo
@@ -26,7 +15,7 @@ if TYPE_CHECKING:
     from duckflow.fleet.fleet import Fleet
 
 commands = typer.Typer(help=text("help.fleet"), no_args_is_help=True)
-RunArgument = Annotated[str, argument("ID", "run")]
+RunArgument = Annotated[str, flags.argument("ID", "run")]
 
 
 def _fleet(database: str | None) -> "AbstractContextManager[Fleet]":
@@ -39,19 +28,19 @@ def _fleet(database: str | None) -> "AbstractContextManager[Fleet]":
 
 @commands.command("submit", help=text("help.fleet_submit"))
 def submit(
-    folder: Annotated[Path | None, argument("FOLDER", "fleet_folder")] = None,
-    request: Annotated[str | None, argument("REQUEST", "task")] = None,
-    count: Annotated[int, option("n", "fleet_n", min=1, max=1000)] = 1,
-    file: Annotated[Path | None, option("file", "fleet_file", metavar="FILE")] = None,
-    model: ModelFlag = None,
-    mode: ModeFlag = None,
-    max_loops: LoopsFlag = None,
-    max_cost: CostFlag = None,
-    verify: VerifyFlag = None,
-    minutes: Annotated[float | None, option("minutes", min=0.01)] = None,
-    database: DatabaseFlag = None,
+    folder: Annotated[Path | None, flags.argument("FOLDER", "fleet_folder")] = None,
+    request: Annotated[str | None, flags.argument("REQUEST", "task")] = None,
+    count: Annotated[int, flags.option("n", "fleet_n", min=1, max=1000)] = 1,
+    file: Annotated[Path | None, flags.option("file", "fleet_file", metavar="FILE")] = None,
+    model: flags.ModelFlag = None,
+    mode: flags.ModeFlag = None,
+    max_loops: flags.LoopsFlag = None,
+    max_cost: flags.CostFlag = None,
+    verify: flags.VerifyFlag = None,
+    minutes: Annotated[float | None, flags.option("minutes", min=0.01)] = None,
+    database: flags.DatabaseFlag = None,
     *,
-    trust: TrustFlag = False,
+    trust: flags.TrustFlag = False,
 ) -> None:
     """Queue a request, or a file of requests; each line ends with the id of a run."""
     if (file is None) == (folder is None or request is None):
@@ -71,10 +60,10 @@ def submit(
 
 @commands.command("worker", help=text("help.fleet_worker"))
 def worker(
-    database: DatabaseFlag = None,
-    lease: Annotated[float | None, option("lease", min=0.5)] = None,
+    database: flags.DatabaseFlag = None,
+    lease: Annotated[float | None, flags.option("lease", min=0.5)] = None,
     *,
-    until_idle: Annotated[bool, option("until-idle")] = False,
+    until_idle: Annotated[bool, flags.option("until-idle")] = False,
 ) -> None:
     """Work on the queued runs."""
     try:
@@ -87,7 +76,7 @@ def worker(
 
 
 @commands.command("list", help=text("help.fleet_list"))
-def list_all(database: DatabaseFlag = None, *, json: JsonFlag = False) -> None:
+def list_all(database: flags.DatabaseFlag = None, *, json: flags.JsonFlag = False) -> None:
     """List all runs, the newest first."""
     with _fleet(database) as fleet:
         found = fleet.runs.listed()
@@ -99,7 +88,7 @@ def list_all(database: DatabaseFlag = None, *, json: JsonFlag = False) -> None:
 
 
 @commands.command("show", help=text("help.fleet_show"))
-def show(run: RunArgument, database: DatabaseFlag = None, *, json: JsonFlag = False) -> None:
+def show(run: RunArgument, database: flags.DatabaseFlag = None, *, json: flags.JsonFlag = False) -> None:
     """Print one run: its events, its state, its question and its result."""
     with _fleet(database) as fleet:
         from duckflow.cli.reports.fleet import print_run, run_json  # noqa: PLC0415 - heavy, not for --help
@@ -115,8 +104,8 @@ def show(run: RunArgument, database: DatabaseFlag = None, *, json: JsonFlag = Fa
 def answer(
     run: RunArgument,
     said: Annotated[str, typer.Argument(metavar="TEXT", help=text("help.option.answer"))],
-    question: Annotated[str | None, option("question", metavar="HASH")] = None,
-    database: DatabaseFlag = None,
+    question: Annotated[str | None, flags.option("question", metavar="HASH")] = None,
+    database: flags.DatabaseFlag = None,
 ) -> None:
     """Answer the question of a run."""
     with _fleet(database) as fleet:
@@ -124,14 +113,14 @@ def answer(
 
 
 @commands.command("cancel", help=text("help.fleet_cancel"))
-def cancel(run: RunArgument, database: DatabaseFlag = None) -> None:
+def cancel(run: RunArgument, database: flags.DatabaseFlag = None) -> None:
     """Stop a run."""
     with _fleet(database) as fleet:
         echo(text("fleet.cancelled", run=fleet.cancel(run).id))
 
 
 @commands.command("retry", help=text("help.fleet_retry"))
-def retry(run: RunArgument, database: DatabaseFlag = None) -> None:
+def retry(run: RunArgument, database: flags.DatabaseFlag = None) -> None:
     """Continue a run that failed or was cancelled."""
     with _fleet(database) as fleet:
         echo(text("fleet.queued", run=fleet.retry(run).id))
@@ -139,8 +128,8 @@ def retry(run: RunArgument, database: DatabaseFlag = None) -> None:
 
 @commands.command("clean", help=text("help.fleet_clean"))
 def clean(
-    days: Annotated[float, option("days", "clean_days", min=0.0)] = 30.0,
-    database: DatabaseFlag = None,
+    days: Annotated[float, flags.option("days", "clean_days", min=0.0)] = 30.0,
+    database: flags.DatabaseFlag = None,
 ) -> None:
     """Delete runs that ended long ago."""
     with _fleet(database) as fleet:

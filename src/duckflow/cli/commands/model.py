@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from duckflow.cli.flags import JsonFlag, argument, option
+from duckflow.cli.commands.flags import JsonFlag, argument, option
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import echo
 

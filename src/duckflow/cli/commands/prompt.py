@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from duckflow.cli.flags import HERE, FolderFlag, JsonFlag, ModelFlag, TrustFlag, option
+from duckflow.cli.commands.flags import HERE, FolderFlag, JsonFlag, ModelFlag, TrustFlag, option
 from duckflow.i18n.catalogue import text
 
 commands = typer.Typer(help=text("help.prompt"), no_args_is_help=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from duckflow.cli.flags import JsonFlag, argument, option
+from duckflow.cli.commands.flags import JsonFlag, argument, option
 from duckflow.domain.errors import UsageError
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import echo

@@ -6,49 +6,37 @@ from typing import Annotated
 
 import typer
 
-from duckflow.cli.flags import (
-    HERE,
-    CostFlag,
-    DatabaseFlag,
-    FolderFlag,
-    JsonFlag,
-    LoopsFlag,
-    ModeFlag,
-    ModelFlag,
-    OptionalFolderFlag,
-    TrustFlag,
-    VerifyFlag,
-    argument,
-    option,
-)
+from duckflow.cli.commands import flags
 from duckflow.cli.plain_flags import RunFlags, settings_flags
 from duckflow.domain.errors import UsageError
 from duckflow.ui.output.escaping import echo
 
 
 def run(
-    task: Annotated[str | None, argument("TASK", "task")] = None,
-    model: ModelFlag = None,
-    mode: ModeFlag = None,
-    workspace: OptionalFolderFlag = None,
-    max_loops: LoopsFlag = None,
-    max_cost: CostFlag = None,
-    verify: VerifyFlag = None,
-    resume: Annotated[str | None, option("resume", metavar="ID")] = None,
-    answer: Annotated[str | None, option("answer", metavar="TEXT")] = None,
+    task: Annotated[str | None, flags.argument("TASK", "task")] = None,
+    model: flags.ModelFlag = None,
+    mode: flags.ModeFlag = None,
+    workspace: flags.OptionalFolderFlag = None,
+    max_loops: flags.LoopsFlag = None,
+    max_cost: flags.CostFlag = None,
+    verify: flags.VerifyFlag = None,
+    resume: Annotated[str | None, flags.option("resume", metavar="ID")] = None,
+    answer: Annotated[str | None, flags.option("answer", metavar="TEXT")] = None,
     *,
-    json: JsonFlag = False,
-    trust: TrustFlag = False,
+    json: flags.JsonFlag = False,
+    trust: flags.TrustFlag = False,
 ) -> None:
     """Do one task without a terminal; the exit code says how it ended (M3)."""
     from duckflow.cli.reports.task import run_with  # noqa: PLC0415 - not for --help
 
     limits = max_loops, max_cost
-    flags = RunFlags(task, model, mode, workspace, *limits, verify, resume, answer, json=json, trust=trust)
-    raise typer.Exit(run_with(flags))
+    told = RunFlags(task, model, mode, workspace, *limits, verify, resume, answer, json=json, trust=trust)
+    raise typer.Exit(run_with(told))
 
 
-def acp(model: ModelFlag = None, mode: ModeFlag = None, *, trust: TrustFlag = False) -> None:
+def acp(
+    model: flags.ModelFlag = None, mode: flags.ModeFlag = None, *, trust: flags.TrustFlag = False
+) -> None:
     """Serve an editor on standard input and output until it closes the connection (M6)."""
     if find_spec("acp") is None:
         raise UsageError("editors.not_installed")
@@ -60,7 +48,11 @@ def acp(model: ModelFlag = None, mode: ModeFlag = None, *, trust: TrustFlag = Fa
 
 
 def doctor(
-    model: ModelFlag = None, workspace: FolderFlag = HERE, *, trust: TrustFlag = False, json: JsonFlag = False
+    model: flags.ModelFlag = None,
+    workspace: flags.FolderFlag = flags.HERE,
+    *,
+    trust: flags.TrustFlag = False,
+    json: flags.JsonFlag = False,
 ) -> None:
     """Print one line for each thing that was checked; exit code 1 if something is broken."""
     from pydantic_core import to_json  # noqa: PLC0415 - heavy, and not for --help
@@ -74,7 +66,7 @@ def doctor(
     raise typer.Exit(int(broken))
 
 
-def stats(*, json: JsonFlag = False) -> None:
+def stats(*, json: flags.JsonFlag = False) -> None:
     """Print the outcomes of requests beside the targets (J7)."""
     from duckflow.app.places import open_log  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.domain.work.outcomes import TARGETS  # noqa: PLC0415 - as above
@@ -91,13 +83,13 @@ def stats(*, json: JsonFlag = False) -> None:
 
 
 def web(
-    port: Annotated[int, option("port", min=0, max=65_535)] = 0,
-    model: ModelFlag = None,
-    mode: ModeFlag = None,
-    workspace: FolderFlag = HERE,
-    database: DatabaseFlag = None,
+    port: Annotated[int, flags.option("port", min=0, max=65_535)] = 0,
+    model: flags.ModelFlag = None,
+    mode: flags.ModeFlag = None,
+    workspace: flags.FolderFlag = flags.HERE,
+    database: flags.DatabaseFlag = None,
     *,
-    no_browser: Annotated[bool, option("no-browser")] = False,
+    no_browser: Annotated[bool, flags.option("no-browser")] = False,
 ) -> None:
     """Serve the page with this machine's sessions until Ctrl-C (M7)."""
     try:
