@@ -1,1 +1,1 @@
-"""Tools for models: a file for each family, arguments as models, results as values. No tool writes state."""
+"""Tools for models: one file a family, arguments as models, results as values. No tool writes state."""

@@ -1,8 +1,7 @@
 """Tools shell.start, shell.read and shell.stop: commands that run in the background (G11).
 
-They share one copy of the folder and one loopback network with the commands of `shell.run`. Their effects are
-applied with those of the next command, when one of them ends or is stopped, and at the latest with the end of
-the request.
+They share one copy of the folder and one loopback network with `shell.run`. Their effects are applied with
+those of the next command, when one of them ends, and at the latest at the end of the request.
 """
 
 import asyncio
@@ -72,7 +71,6 @@ def background_tools(shell: Shell) -> tuple[Tool[Any], ...]:
         return await report(find(args.id), await shell.stop(args.id))
 
     async def report(command: BackgroundCommand, said: BackgroundOutput, *events: Event) -> ToolResult:
-        """Report a command's output and, after its end, its exit and its effects on the folder."""
         lines = (_first_line(command, said), said.text.rstrip("\n"), hidden_line(said.hidden))
         text = "\n".join(line for line in lines if line)
         if said.running:

@@ -37,13 +37,11 @@ class ToolResult(Frozen):
     path: str | None = None
     """File that the text is about."""
     changed: tuple[str, ...] = ()
-    """Changed files."""
     whole: str = ""
     """Full text, for later reading, if `text` shows only a part."""
     digest: str | None = None
     """Digest of the whole file at `path`, if the text shows its content."""
     exit_code: int | None = None
-    """Exit code of a command."""
     exact: bool = False
     """True if all changes of a command are known."""
     waiting: TakeOver | None = None
@@ -134,7 +132,7 @@ class ToolSource(Protocol):
         ...
 
     def mentioned(self, text: str) -> tuple[Action, ...]:
-        """Return actions that read the items of this source mentioned in a message with an @."""
+        """Return actions that read the items of this source that a message mentions with an @."""
         ...
 
 
@@ -164,7 +162,7 @@ class Catalogue:
             await self._source.ready()
 
     def mentioned(self, text: str) -> tuple[Action, ...]:
-        """Return actions that read items mentioned with an @ that no file tool can read."""
+        """Return actions that read items mentioned with an @, if no file tool can read them."""
         return self._source.mentioned(text) if self._source else ()
 
     def get(self, operation: str) -> Tool[Any]:
@@ -191,7 +189,7 @@ class Catalogue:
         return tool, parse_arguments(tool.operation, tool.args, action.args)
 
     def only_looks(self, action: Action) -> bool:
-        """Return whether an action certainly changes nothing, so False for an unknown operation."""
+        """Return True if an action certainly changes nothing; False for an unknown operation."""
         try:
             return self.get(action.operation).effect in ("read", "fetch")
         except ToolError:

@@ -58,7 +58,7 @@ def _hunks(before: list[str], after: list[str]) -> Iterator[str]:
 
 
 def _hard(before: list[str], after: list[str]) -> bool:
-    """Return whether the part between the common beginning and end is too large to compare."""
+    """Return True if the part between the common beginning and end is too large to compare."""
     start = 0
     shorter = min(len(before), len(after))
     while start < shorter and before[start] == after[start]:

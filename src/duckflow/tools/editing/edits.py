@@ -57,10 +57,7 @@ class _Note(NamedTuple):
 
 
 def apply_edits(text: str, edits: Sequence[Edit]) -> Edited:
-    """Apply each edit to the result of the one before.
-
-    `text` has no byte order mark. Line ends are kept.
-    """
+    """Apply each edit to the result of the one before, keeping line ends. `text` has no byte order mark."""
     notes: list[_Note] = []
     after = text
     for number, edit in enumerate(edits, 1):
@@ -94,7 +91,6 @@ def _notes(label: str, found: list[_Change], changes: list[_Change], edit: Edit)
 
 
 def _moved(note: _Note, changes: list[_Change]) -> _Note:
-    """Return the note with its place adjusted to later changes."""
     if note.place is None:
         return note
     start, end = note.place
@@ -106,7 +102,6 @@ def _moved(note: _Note, changes: list[_Change]) -> _Note:
 
 
 def _shown(note: _Note, text: str) -> str:
-    """Return the note with the current lines at its place and their neighbours."""
     if note.place is None:
         return note.text
     lines = text.split("\n")
@@ -124,7 +119,6 @@ def _plain(edit: Edit) -> Edit:
 
 
 def _changes(text: str, edit: Edit) -> list[_Change]:
-    """Return the changes of one edit, in the order of their places."""
     if not edit.find:
         raise ToolError(
             "find is empty. To add text, find the line next to it and repeat that line in replace; "
@@ -165,13 +159,12 @@ def _wanted(text: str, spans: list[Span], edit: Edit) -> list[Span]:
 
 
 def _neighbours(lines: list[str], number: int) -> str:
-    """Show a line with the lines before and after it."""
     first = max(number - 1, 1)
     return show_lines(lines[first - 1 : number + 1], first)
 
 
 def _made(text: str, span: Span, edit: Edit) -> bool:
-    """Return whether the match is already part of the replacement (an edit that adds text, made twice)."""
+    """Return True if the match is already part of the replacement, because an adding edit is repeated."""
     for start, end in find_all(edit.replace, edit.find):
         added = edit.replace[:start] + edit.replace[end:]
         place = span.start - start
@@ -183,7 +176,7 @@ def _made(text: str, span: Span, edit: Edit) -> bool:
 
 
 def _find_result(text: str, replace: str) -> list[Span]:
-    """Return places that already contain the replacement, none if it could match by chance."""
+    """Return places that already contain the replacement; none if it could match by chance."""
     letters = len(squeeze(replace))
     if letters >= _TELLING_LINE and (spans := find_lines(text, replace, collapse)):
         return spans
@@ -228,7 +221,7 @@ def _replace_fragment(text: str, span: Span, edit: Edit) -> _Change:
 
 
 def _loosely(text: str, span: Span, new: str, edit: Edit) -> _Change:
-    """Return the change, unless it was made before. Then the new text is already around or at the place."""
+    """Return the change, unless it was made before: then the new text is already at or around the place."""
     if text[span.start : span.end] == new:
         return _already(span, text)
     if squeeze(edit.find) in squeeze(new) and any(

@@ -15,10 +15,7 @@ class Span(NamedTuple):
 
 
 def find_all(text: str, wanted: str, *, apart: bool = False) -> list[Span]:
-    """Return the matches in order: without overlaps if `apart`, else with them, up to a limit.
-
-    Overlapping matches make an edit ambiguous, too.
-    """
+    """Return the matches in order, up to a limit. Unless `apart`, they may overlap: this is ambiguous too."""
     spans: list[Span] = []
     start = text.find(wanted)
     while start >= 0 and (apart or len(spans) < _ENOUGH):
@@ -88,7 +85,7 @@ def _whole_words(text: str, span: Span) -> bool:
 
 
 def _joined(one: str, other: str) -> bool:
-    """Return whether two neighbours belong to one ASCII word. Either may be missing."""
+    """Return True if two neighbours belong to one ASCII word. Either may be missing."""
     return bool(one and other) and all(
         part.isascii() and (part.isalnum() or part == "_") for part in one + other
     )

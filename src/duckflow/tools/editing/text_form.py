@@ -9,7 +9,7 @@ MARK = "\ufeff"
 
 
 def has_crlf(text: str) -> bool:
-    """Return whether most lines end in CRLF."""
+    """Return True if most lines end in CRLF."""
     return 2 * text.count("\r\n") > text.count("\n")
 
 

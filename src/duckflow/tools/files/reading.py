@@ -70,7 +70,6 @@ def excerpt_of(path: str, file: EncodedText, args: ReadFile, *more: str) -> str:
 
 
 def _fitting(lines: list[str]) -> list[str]:
-    """Return as many lines as are shown at once, at least one."""
     letters = 0
     for count, line in enumerate(lines[:LINES_SHOWN]):
         letters += len(line) + 1
