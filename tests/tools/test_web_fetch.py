@@ -11,9 +11,8 @@ from duckflow.config.settings import WebSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import ActionFinished, ApprovalRequested
 from duckflow.domain.questions.approval import AnswerApproval
-from duckflow.tools.web import fetch
-from duckflow.tools.web.fetch import FetchPage, is_public, read_address, web_tools
-from duckflow.tools.web.page_text import page_text
+from duckflow.tools import web
+from duckflow.tools.web import FetchPage, is_public, page_text, read_address, site_of, web_tools
 from fakes.engine import decision, engine
 
 PAGE = """<html><head><title>A page</title><script>steal()</script></head><body><h1>Hello</h1><p>to&nbsp;you
@@ -72,7 +71,7 @@ async def test_pages_are_fetched_as_text_within_bounds_and_redirects_stay_on_the
     assert len(long) < 1_200
     assert long.endswith("red")
     assert "\x1b" not in long
-    monkeypatch.setattr(fetch, "MAX_BYTES", 1_000)
+    monkeypatch.setattr(web, "MAX_BYTES", 1_000)
     assert (await fetched(f"{site}/long")).endswith("\n" + "a" * 1_000)
     assert "no text but image/png" in await fetched(f"{site}/image")
     assert "The answer was 404" in await fetched(f"{site}/gone")
@@ -93,12 +92,13 @@ def test_what_is_no_address_is_refused():
         "http://me:pw@a.b/",
         "http://a b/",
         "http://a:x/",
+        "http://a:99999/",
         "",
     ):
         with pytest.raises(ToolError):
             read_address(url)
-    assert read_address("https://Bücher.example/a?b#c").site == "xn--bcher-kva.example"
-    assert read_address("http://a.b:8080/").site == "a.b:8080"
+    assert site_of(read_address("https://Bücher.example/a?b#c")) == "xn--bcher-kva.example"
+    assert site_of(read_address("http://a.b:8080/")) == "a.b:8080"
 
 
 async def test_the_user_is_asked_by_site_even_in_auto_and_it_is_off_by_default(tmp_path: Path, site: str):
@@ -106,8 +106,8 @@ async def test_the_user_is_asked_by_site_even_in_auto_and_it_is_off_by_default(t
     wanted = {"operation": "web.fetch", "args": {"url": f"{site}/page"}}
     again = {"operation": "web.fetch", "args": {"url": f"{site}/here"}}
     answers = (decision("", wanted), decision("", again), decision("Done."))
-    web = {"fetch": True, "private": True}
-    async with engine(tmp_path / "project", *answers, web=web, mode="auto") as duck:
+    private = {"fetch": True, "private": True}
+    async with engine(tmp_path / "project", *answers, web=private, mode="auto") as duck:
         assert await duck.app.chat.say("read it") == "awaiting_approval"
         assert f"{site}/page" in duck.state.approval.difference
         assert duck.state.approval.kind.what == "site"

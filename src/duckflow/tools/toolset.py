@@ -50,6 +50,6 @@ def page_tools(settings: Settings, clean: Callable[[str], str]) -> tuple[Tool[An
     """Return `web.fetch`, if it is switched on."""
     if not settings.web.fetch:
         return ()
-    from duckflow.tools.web.fetch import web_tools  # noqa: PLC0415 - only if it is switched on
+    from duckflow.tools.web import web_tools  # noqa: PLC0415 - only if it is switched on
 
     return web_tools(settings.web, clean)

@@ -1,1 +1,0 @@
-"""Web pages as text, fetched after the user was asked."""
