@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from duckflow.tools.background import background_tools
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.memory import memory_tools
 from duckflow.tools.plans.plan_tool import PlanTools
 from duckflow.tools.plans.task_lists import TaskTools
-from duckflow.tools.shell import shell_tools
+from duckflow.tools.shell import background_tools, shell_tools
 from duckflow.tools.toolset import file_tools
 
 

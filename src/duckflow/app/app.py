@@ -50,13 +50,12 @@ from duckflow.services.task_lists import draft_tasks
 from duckflow.store.live_file import LiveWriter, live_path
 from duckflow.store.memory import Memories
 from duckflow.store.outcome_stats import Outcomes
-from duckflow.tools.background import background_tools
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.files.unsaved import with_unsaved
 from duckflow.tools.memory import memory_tools
 from duckflow.tools.plans.plan_tool import PlanTools
 from duckflow.tools.plans.task_lists import TaskTools
-from duckflow.tools.shell import shell_tools
+from duckflow.tools.shell import background_tools, shell_tools
 from duckflow.tools.skills import find_skills, skill_tools
 from duckflow.tools.toolset import file_tools, mcp_servers, page_tools
 

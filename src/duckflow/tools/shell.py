@@ -1,5 +1,11 @@
-"""Tool shell.run: one command in the sandbox. If it ran on a copy, its effects are applied afterwards."""
+"""Tools shell.run, shell.start, shell.read and shell.stop: commands in the sandbox (G11).
 
+The effects of a command that ran on a copy are applied afterwards. Background commands share one copy of the
+folder and one loopback network with the commands of `shell.run`. Their effects are applied with those of the
+next command, when one of them ends or is stopped, and at the latest with the end of the request.
+"""
+
+import asyncio
 import signal
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
@@ -7,20 +13,32 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from duckflow.domain.errors import ToolError
+from duckflow.domain.events import BackgroundCommand, CommandEnded, CommandStarted, Event
 from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.files.access import Access
+from duckflow.safety.files.encoding import EncodedText
 from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.sandbox.background import BackgroundOutput
 from duckflow.safety.sandbox.command_result import CommandResult
 from duckflow.safety.sandbox.copy.copy_writer import CHANGED
 from duckflow.safety.sandbox.output import Emit
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.tools.catalogue import CommandEnd, Proposal, TakeOver, Tool, ToolResult
 from duckflow.tools.effects_text import dropped_line, effects_line, some, told_paths
+from duckflow.tools.files.reading import ReadFile, excerpt_of
 
 RUN = "shell.run"
 TAKE_OVER = "shell.take_over"
 
+FIRST_WORDS_S = 0.5
+"""Time in seconds to see whether a command fails at its start, and its first output, such as a port."""
+
+NEWS_S = 10.0
+"""Time in seconds that shell.read waits for new output."""
+
+_EVIDENCE = lazy_regex(r"e\d+")
 _REFUSALS = ("Read-only file system", "Permission denied", "Operation not permitted")
 _UNREACHABLE = ("Could not resolve", "name resolution", "Network is unreachable", "getaddrinfo")
 _KEPT_IN = "(Commands write only in the workspace, not in what else is mounted there, and in $TMPDIR{more}.)"
@@ -46,6 +64,26 @@ class Run(Frozen):
     )
 
 
+class StartCommand(Frozen):
+    """Arguments of shell.start."""
+
+    command: str = Field(description="for bash, in the workspace")
+
+
+class CommandById(Frozen):
+    """Arguments of shell.stop."""
+
+    id: str = Field(description="as shell.start gave it")
+
+
+class ReadOutput(Frozen):
+    """Arguments of shell.read."""
+
+    id: str = Field(description="as shell.start gave it, or the evidence id of a result shown in part")
+    start: int = Field(default=1, ge=1, description="first line, from 1, of such a result")
+    end: int | None = Field(default=None, ge=1, description="last line of it")
+
+
 def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool[Any], ...]:
     """Return the tools of one shell. `emit` receives the output as it arrives."""
 
@@ -59,15 +97,14 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool[Any], ...]:
         )
         ended: CommandEnd = "succeeded" if result.exit_code == 0 or result.ran_through else "failed"
         hint = await _hint(shell, result, network=args.network)
-        hidden = hidden_line(result.hidden)
-        lines = [_first_line(result, shell, seconds), result.output.rstrip("\n"), hidden, hint]
+        first, hidden = _run_line(result, shell, seconds), _hidden_line(result.hidden)
         return ToolResult(
-            text="\n".join(line for line in lines if line),
+            text=_lines(first, result.output.rstrip("\n"), hidden, hint),
             whole=result.whole,
             changed=result.changed,
             exit_code=result.exit_code,
             exact=result.effects is not None,
-            waiting=waiting_effects(args.command, result, "stopped" if result.stopped is not None else ended),
+            waiting=_waiting(args.command, result, "stopped" if result.stopped is not None else ended),
         )
 
     async def propose(args: Run, workspace: Workspace) -> Proposal:
@@ -108,23 +145,96 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool[Any], ...]:
     )
 
 
+def background_tools(shell: Shell) -> tuple[Tool[Any], ...]:
+    """Return the tools for the background commands of one shell."""
+    known: dict[str, BackgroundCommand] = {}
+
+    async def start(args: StartCommand, _access: Access) -> ToolResult:
+        command = BackgroundCommand(id=await shell.start(args.command), command=args.command)
+        known[command.id] = command
+        said = await shell.read(command.id, FIRST_WORDS_S, for_end=True)
+        return await report(command, said, CommandStarted(command=command))
+
+    async def read(args: ReadOutput, access: Access) -> ToolResult:
+        if args.id not in known and (kept := await asyncio.to_thread(access.output, args.id)) is not None:
+            lines = ReadFile(path=args.id, start=args.start, end=args.end)
+            return ToolResult(text=excerpt_of(f"result {args.id}", EncodedText(kept), lines), exact=True)
+        return await report(find(args.id), await shell.read(args.id, NEWS_S))
+
+    async def stop(args: CommandById, _access: Access) -> ToolResult:
+        return await report(find(args.id), await shell.stop(args.id))
+
+    async def report(command: BackgroundCommand, said: BackgroundOutput, *events: Event) -> ToolResult:
+        text = _lines(_background_line(command, said), said.text.rstrip("\n"), _hidden_line(said.hidden))
+        if said.running:
+            return ToolResult(text=text, events=events, exact=True)
+        known.pop(command.id, None)
+        how = "stopped" if said.stopped == "asked" else "ended"
+        ended = CommandEnded(command=command, how=how, exit_code=said.exit_code)
+        ending = "succeeded" if how == "stopped" or said.exit_code == 0 else "failed"
+        waiting = _waiting(command.command, await shell.background_effects(), ending)
+        return ToolResult(text=text, events=(*events, ended), exact=True, waiting=waiting)
+
+    def find(command_id: str) -> BackgroundCommand:
+        if command_id not in known:
+            if _EVIDENCE.fullmatch(command_id):
+                raise ToolError(f"{command_id} was shown whole, or is no longer kept: look at it again.")
+            raise ToolError(f"No background command {command_id} runs; known: {', '.join(known) or 'none'}.")
+        return known[command_id]
+
+    async def propose_start(args: StartCommand, workspace: Workspace) -> Proposal:
+        if not (await shell.sandbox()).copies:
+            raise ToolError("Nothing can run in the background here; use shell.run, with a timeout.")
+        said = f"# in {workspace.root}, in the background\n{args.command}\n"
+        return Proposal(said, content=args.command, command=args.command)
+
+    async def propose_known(args: CommandById | ReadOutput, _workspace: Workspace) -> Proposal:
+        shown = isinstance(args, ReadOutput) and _EVIDENCE.fullmatch(args.id)
+        return Proposal() if shown else Proposal(f"{find(args.id).command}\n")
+
+    return (
+        Tool(
+            operation="shell.start",
+            args=StartCommand,
+            summary="run a command (a server) in the background; gives its id",
+            effect="execute",
+            run=start,
+            propose=propose_start,
+        ),
+        Tool(
+            operation="shell.read",
+            args=ReadOutput,
+            summary="what the command id wrote since; of a cut result id (e1), lines start to end",
+            effect="execute",
+            run=read,
+            propose=propose_known,
+        ),
+        Tool(
+            operation="shell.stop",
+            args=CommandById,
+            summary="end the command id",
+            effect="execute",
+            run=stop,
+            propose=propose_known,
+        ),
+    )
+
+
 async def apply_waiting(
     shell: Shell, waiting: TakeOver, effects: Effects, access: Access, *, conflicts: Iterable[str] = ()
 ) -> ToolResult:
     """Apply a command's effects, recorded first like any change. The user approved `conflicts`."""
     left = await shell.apply(waiting.copy_id, effects, access, conflicts=conflicts)
-    lines = [effects_line("It changed", effects, skip=left), dropped_line(effects)]
-    if left:
-        lines.append("Not taken over: " + some(f"{path} ({reason})" for path, reason in left.items()))
+    kept = "Not taken over: " + some(f"{path} ({reason})" for path, reason in left.items()) if left else ""
     return ToolResult(
-        text="\n".join(line for line in lines if line),
+        text=_lines(effects_line("It changed", effects, skip=left), dropped_line(effects), kept),
         changed=tuple(path for path in told_paths(effects) if path not in left),
         exact=all(bulk.undoable for bulk in effects.bulk),
         waiting=waiting if CHANGED in left.values() else None,
     )
 
 
-def hidden_line(hidden: Sequence[str]) -> str:
+def _hidden_line(hidden: Sequence[str]) -> str:
     """Return a line about hidden files that a command opened and saw empty, if there are any."""
     if not hidden:
         return ""
@@ -134,14 +244,18 @@ def hidden_line(hidden: Sequence[str]) -> str:
     )
 
 
-def waiting_effects(command: str, result: CommandResult, ended: CommandEnd) -> TakeOver | None:
+def _lines(*lines: str) -> str:
+    return "\n".join(filter(None, lines))
+
+
+def _waiting(command: str, result: CommandResult | None, ended: CommandEnd) -> TakeOver | None:
     """Return the effects of a command that wait in its copy, if there are any."""
-    if not result.copy_id:
+    if result is None or not result.copy_id:
         return None
     return TakeOver(copy_id=result.copy_id, command=command, ended=ended)
 
 
-def _first_line(result: CommandResult, shell: Shell, seconds: float) -> str:
+def _run_line(result: CommandResult, shell: Shell, seconds: float) -> str:
     if result.timed_out:
         return f"stopped after {seconds:g} s"
     if result.stopped is not None:
@@ -172,3 +286,15 @@ async def _hint(shell: Shell, result: CommandResult, *, network: bool) -> str:
     if not network and any(word in result.output for word in _UNREACHABLE):
         return _NO_NETWORK
     return ""
+
+
+def _background_line(command: BackgroundCommand, said: BackgroundOutput) -> str:
+    if said.running:
+        return f"{command.id} runs" if said.text else f"{command.id} runs, and wrote nothing new"
+    if said.stopped == "asked":
+        return f"{command.id} was stopped"
+    if said.error:
+        return f"{command.id} could not be run: {said.error}"
+    if said.stopped:
+        return f"{command.id} was stopped at a limit: {said.stopped}"
+    return f"{command.id} ended with exit code {said.exit_code}"

@@ -64,37 +64,34 @@ def skill_tools(
 
     def targets(args: ReadSkill) -> tuple[str, ...]:
         skill = known.get(args.name)
-        return (_own_path(skill.place, args.file),) if skill is not None and skill.own else ()
+        return (f"{SKILLS_FOLDER}/{skill.place}/{args.file}",) if skill is not None and skill.own else ()
 
     if not skills:
         return ()
-    summary = _summary(skills, budget)
-    tool = Tool(operation=SKILL, args=ReadSkill, summary=summary, effect="read", run=run, targets=targets)
-    return (tool,)
+    about = _summary(skills, budget)
+    return (Tool(operation=SKILL, args=ReadSkill, summary=about, effect="read", run=run, targets=targets),)
 
 
 def _read(place: str, file: str, workspace: Workspace, home: Path | None) -> str:
     """Read a file of a skill: the project's, or the user's below `home`, never outside the skill's folder."""
-    if home is None:
-        return _with_files(workspace, f"{SKILLS_FOLDER}/{place}", _own_path(place, file), file)
-    with closing(Workspace(home / SKILLS_FOLDER / place)) as only:
-        return _with_files(only, ".", file, file)
-
-
-def _own_path(place: str, file: str) -> str:
     if ".." in PurePosixPath(file).parts or file.startswith("/"):
         raise ToolError(f"{file[:100]} is not a file of this skill.")
-    return f"{SKILLS_FOLDER}/{place}/{file}"
+    if home is None:
+        return _with_files(workspace, PurePosixPath(SKILLS_FOLDER, place), file)
+    with closing(Workspace(home / SKILLS_FOLDER / place)) as only:
+        return _with_files(only, PurePosixPath(), file)
 
 
-def _with_files(workspace: Workspace, folder: str, path: str, file: str) -> str:
-    content = workspace.read_text(path, cap=_MOST_BYTES)
+def _with_files(workspace: Workspace, folder: PurePosixPath, file: str) -> str:
+    """Read a file. Below the main one, name the others."""
+    content = workspace.read_text(str(folder / file), cap=_MOST_BYTES)
     if file != SKILL_FILE:
         return content
-    listing = workspace.list(folder, depth=3, limit=_MOST_FILES)
-    base = PurePosixPath(folder)
-    files = [str(PurePosixPath(one.path).relative_to(base)) for one in listing.entries if one.kind == "file"]
-    others = [name for name in files if name != SKILL_FILE]
+    listing = workspace.list(str(folder), depth=3, limit=_MOST_FILES)
+    names = [
+        str(PurePosixPath(one.path).relative_to(folder)) for one in listing.entries if one.kind == "file"
+    ]
+    others = [name for name in names if name != SKILL_FILE]
     return f"{content}\n\nOther files of this skill: {', '.join(others)}" if others else content
 
 
