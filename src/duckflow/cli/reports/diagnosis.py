@@ -9,13 +9,13 @@ import sqlite3
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import aclosing, closing, suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from duckflow.app.models import choose
 from duckflow.app.places import DATABASE, WINDOWS
-from duckflow.config.loading import LoadedSettings, load, user_file
+from duckflow.config.loading import load, user_file
 from duckflow.config.places import state_dir
 from duckflow.config.settings import Settings
 from duckflow.config.version import __version__
@@ -51,15 +51,20 @@ def show(finding: DoctorFinding) -> str:
 
 def examine(folder: Path, model: str | None, *, trusted: bool) -> Iterator[DoctorFinding]:
     """Run all checks, in the order of their display."""
-    yield _version()
-    settings = Settings()
+    system = f"{platform.system()} {platform.release()} {platform.machine()}"
+    python, settings = platform.python_version(), Settings()
+    found = text("doctor.version_is", version=__version__, python=python, system=system)
+    yield DoctorFinding("version", "ok", found)
     try:
         loaded = load(folder, trusted=trusted, flags={"llm.model": model})
     except UserError as error:
         yield _broken("configuration", error)
     else:
-        settings = loaded.settings
-        yield from _configuration(loaded)
+        settings, path = loaded.settings, user_file()
+        key = "doctor.configuration_is" if path.exists() else "doctor.configuration_default"
+        yield DoctorFinding("configuration", "ok", text(key, path=path))
+        for notice in loaded.notices:
+            yield DoctorFinding("configuration", "lacking", text(notice.key, **notice.values))
     yield asyncio.run(_model(settings))
     yield _embedded(settings)
     yield asyncio.run(_sandbox(folder, settings))
@@ -70,56 +75,32 @@ def examine(folder: Path, model: str | None, *, trusted: bool) -> Iterator[Docto
     yield _program("ripgrep", find_ripgrep(folder.resolve()))
 
 
-def _version() -> DoctorFinding:
-    system = f"{platform.system()} {platform.release()} {platform.machine()}"
-    found = text("doctor.version_is", version=__version__, python=platform.python_version(), system=system)
-    return DoctorFinding("version", "ok", found)
-
-
-def _configuration(loaded: LoadedSettings) -> Iterator[DoctorFinding]:
-    path = user_file()
-    key = "doctor.configuration_is" if path.exists() else "doctor.configuration_default"
-    yield DoctorFinding("configuration", "ok", text(key, path=path))
-    for notice in loaded.notices:
-        yield DoctorFinding("configuration", "lacking", text(notice.key, **notice.values))
-
-
 async def _model(settings: Settings) -> DoctorFinding:
     try:
         choice = await choose(settings, os.environ)
     except UserError as error:
         return _broken("model", error)
-    reason = text(choice.reason_key, **choice.values)
-    missing = choice.name == "embedded" and not settings.llm.embedded.path and not find(_name(settings))
-    key = "doctor.model_not_installed" if missing else "doctor.model_is"
-    found = text(key, model=choice.name, reason=reason)
-    return DoctorFinding(
-        "model",
-        "lacking" if missing else "ok",
-        await _with_window(found, choice.name, settings),
-        text("doctor.model_advice") if missing else "",
-    )
-
-
-async def _with_window(found: str, name: str, settings: Settings) -> str:
-    """Add the size of the model's window, if this needs no heavy import."""
+    name, reason = choice.name, text(choice.reason_key, **choice.values)
+    if name == "embedded" and not settings.llm.embedded.path and not find(settings.llm.embedded.model):
+        found = text("doctor.model_not_installed", model=name, reason=reason)
+        return DoctorFinding("model", "lacking", found, text("doctor.model_advice"))
+    found = text("doctor.model_is", model=name, reason=reason)
     provider = PROVIDERS.get(name.partition(":")[0])
-    if provider is None or provider.wire == "pydantic_ai":
-        return found
-    try:
-        learned = LearnedWindows(state_dir() / WINDOWS)
-        client = await open_client(name, settings.llm, os.environ, learned=learned)
-    except UserError:
-        return found  # the first message fails with the same error, and reports it
-    traits = client.traits
-    await client.aclose()
-    source = text(f"window.{traits.window_from}")
-    return text("doctor.model_window", model=found, window=f"{traits.window:,}", source=source)
+    if provider is not None and provider.wire != "pydantic_ai":  # else something large must be loaded
+        with suppress(UserError):  # the first message meets the same error, and reports it
+            client = await open_client(
+                name, settings.llm, os.environ, learned=LearnedWindows(state_dir() / WINDOWS)
+            )
+            await client.aclose()
+            window, source = f"{client.traits.window:,}", text(f"window.{client.traits.window_from}")
+            found = text("doctor.model_window", model=found, window=window, source=source)
+    return DoctorFinding("model", "ok", found)
 
 
 def _embedded(settings: Settings) -> DoctorFinding:
+    name = settings.llm.embedded.model
     try:
-        installed = find(_name(settings)) is not None
+        installed = find(name) is not None
     except UserError as error:
         return _broken("embedded", error)
     if not installed:
@@ -127,25 +108,16 @@ def _embedded(settings: Settings) -> DoctorFinding:
     if importlib.util.find_spec("xllamacpp") is None:
         advice = text("doctor.runtime_advice")
         return DoctorFinding("embedded", "lacking", text("doctor.runtime_none"), advice)
-    return DoctorFinding("embedded", "ok", text("doctor.embedded_is", name=_name(settings)))
-
-
-def _name(settings: Settings) -> str:
-    return settings.llm.embedded.model
+    return DoctorFinding("embedded", "ok", text("doctor.embedded_is", name=name))
 
 
 async def _sandbox(folder: Path, settings: Settings) -> DoctorFinding:
-    shell = Shell(folder, settings.shell)
-    try:
+    async with aclosing(Shell(folder, settings.shell)) as shell:
         sandbox = await shell.sandbox()
-    finally:
-        await shell.aclose()
-    return DoctorFinding(
-        "sandbox",
-        "ok" if sandbox.advice is None else "lacking",
-        text(sandbox.reason, **sandbox.values),
-        text(sandbox.advice) if sandbox.advice else "",
-    )
+    found = text(sandbox.reason, **sandbox.values)
+    if sandbox.advice is None:
+        return DoctorFinding("sandbox", "ok", found)
+    return DoctorFinding("sandbox", "lacking", found, text(sandbox.advice))
 
 
 def _storage() -> Iterator[DoctorFinding]:
@@ -155,13 +127,12 @@ def _storage() -> Iterator[DoctorFinding]:
     except UserError as error:
         yield _broken("state", error)
         return
-    closed = mode & 0o077 == 0
-    yield DoctorFinding(
-        "state",
-        "ok" if closed else "broken",
-        text("doctor.state_is" if closed else "doctor.state_open", path=place, mode=f"{mode:o}"),
-        "" if closed else text("doctor.state_advice", path=place),
-    )
+    values = {"path": place, "mode": f"{mode:o}"}
+    if mode & 0o077:
+        advice = text("doctor.state_advice", path=place)
+        yield DoctorFinding("state", "broken", text("doctor.state_open", **values), advice)
+    else:
+        yield DoctorFinding("state", "ok", text("doctor.state_is", **values))
     yield _database(place / DATABASE)
 
 
@@ -188,18 +159,18 @@ def _language() -> DoctorFinding:
 
 def _terminal() -> DoctorFinding:
     encoding = (sys.stdout.encoding or "").lower()
-    name = os.environ.get("TERM") or "-"
+    values = {"name": os.environ.get("TERM") or "-", "encoding": encoding}
     if encoding.replace("-", "") != "utf8":
-        found = text("doctor.terminal_not_utf8", name=name, encoding=encoding)
+        found = text("doctor.terminal_not_utf8", **values)
         return DoctorFinding("terminal", "lacking", found, text("doctor.terminal_advice"))
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return DoctorFinding("terminal", "ok", text("doctor.terminal_none"))
     size = shutil.get_terminal_size()
-    values = {"name": name, "columns": size.columns, "lines": size.lines, "encoding": encoding}
-    return DoctorFinding("terminal", "ok", text("doctor.terminal_is", **values))
+    found = text("doctor.terminal_is", columns=size.columns, lines=size.lines, **values)
+    return DoctorFinding("terminal", "ok", found)
 
 
-def _program(name: Literal["git", "ripgrep"], path: object) -> DoctorFinding:
+def _program(name: str, path: object) -> DoctorFinding:
     if path:
         return DoctorFinding(name, "ok", text("doctor.found_at", path=path))
     return DoctorFinding(name, "lacking", text(f"doctor.{name}_none"))

@@ -36,7 +36,7 @@ def install_shown(name: str, source: Path | None) -> None:
     """Install a model and show the progress."""
     bar = sys.stderr.isatty()
     try:
-        (_install_with_bar if bar else _install_with_lines)(name, source)
+        _install(name, source, bar=bar)
         if find_spec("xllamacpp") is not None:
             with suppress(ProviderError):  # the first message fails with the same error, and reports it
                 asyncio.run(_read_beginning(name, bar=bar))
@@ -69,27 +69,19 @@ def _progress(*columns: ProgressColumn, disable: bool = False) -> Progress:
     return Progress(*shown, console=Console(stderr=True), transient=True, disable=disable)
 
 
-def _install_with_bar(name: str, source: Path | None) -> None:
-    with _progress(DownloadColumn()) as bar:
-        task = bar.add_task(text("model.fetching", name=name), total=None)
+def _install(name: str, source: Path | None, *, bar: bool) -> None:
+    shown = -1.0
+    with _progress(DownloadColumn(), disable=not bar) as progress:
+        task = progress.add_task(text("model.fetching", name=name), total=None)
 
         def report(done: Report) -> None:
-            key = "model.checking" if done.source == "check" else "model.fetching"
-            description = text(key, name=name)
-            bar.update(task, description=description, completed=done.done_bytes, total=done.total_bytes)
+            nonlocal shown
+            checks, share = done.source == "check", done.done_bytes / max(done.total_bytes, 1)
+            said = text("model.checking" if checks else "model.fetching", name=name)
+            progress.update(task, description=said, completed=done.done_bytes, total=done.total_bytes)
+            if not bar and not checks and share >= shown + _STEP:
+                shown = share
+                echo(text("model.percent", name=name, percent=round(100 * share)), sys.stderr)
+                sys.stderr.flush()
 
         install(name, source, report)
-
-
-def _install_with_lines(name: str, source: Path | None) -> None:
-    shown = -1.0
-
-    def report(done: Report) -> None:
-        nonlocal shown
-        share = done.done_bytes / max(done.total_bytes, 1)
-        if done.source != "check" and share >= shown + _STEP:
-            shown = share
-            echo(text("model.percent", name=name, percent=round(100 * share)), sys.stderr)
-            sys.stderr.flush()
-
-    install(name, source, report)

@@ -29,11 +29,19 @@ def print_prompt(loaded: LoadedSettings, folder: Path, *, last: bool, json: bool
     session_id = latest_session(folder).id if last else None
     prompt = asyncio.run(_assemble(Opening(loaded, folder, session_id)))
     turns = _turns(prompt.request.messages)
-    if json:
-        echo(_as_json(turns, prompt))
+    if not json:
+        echo(write_out(turns))
+        echo(_table(prompt), sys.stderr)
         return
-    echo(write_out(turns))
-    echo(_table(prompt).removesuffix("\n"), sys.stderr)
+    found = {
+        "model": prompt.model,
+        "window": prompt.window,
+        "window_from": prompt.window_from,
+        "messages": [turn.model_dump(include={"role", "text"}) for turn in turns],
+        "sections": [{"section": name, "tokens": count} for name, count in prompt.tokens.items()],
+        "tokens": sum(prompt.tokens.values()),
+    }
+    echo(jsons.dumps(found, ensure_ascii=False))
 
 
 async def _assemble(opening: Opening) -> RenderedPrompt:
@@ -58,24 +66,10 @@ def _role(message: ChatMessage) -> Role:
     return message.role
 
 
-def _as_json(turns: tuple[ChatMessage, ...], prompt: RenderedPrompt) -> str:
-    return jsons.dumps(
-        {
-            "model": prompt.model,
-            "window": prompt.window,
-            "window_from": prompt.window_from,
-            "messages": [turn.model_dump(include={"role", "text"}) for turn in turns],
-            "sections": [{"section": name, "tokens": count} for name, count in prompt.tokens.items()],
-            "tokens": sum(prompt.tokens.values()),
-        },
-        ensure_ascii=False,
-    )
-
-
 def _table(prompt: RenderedPrompt) -> str:
     rows = [(count, text(f"prompt.section.{name}")) for name, count in prompt.tokens.items() if count]
     source = text(f"window.{prompt.window_from}")
     total = text("prompt.total", window=f"{prompt.window:,}", source=source)
     rows.append((sum(prompt.tokens.values()), total))
-    listed = "".join(f"{count:>9,}  {title}\n" for count, title in rows)
-    return f"\n{text('prompt.tokens', model=prompt.model)}\n{listed}"
+    listed = [f"{count:>9,}  {title}" for count, title in rows]
+    return "\n".join(["", text("prompt.tokens", model=prompt.model), *listed])

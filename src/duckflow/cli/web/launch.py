@@ -29,8 +29,7 @@ _PAGE = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content
 def launch(folder: Path, port: int, flags: dict[str, object], database: str | None, *, browser: bool) -> None:
     """Serve until Ctrl-C."""
     open_log_file()
-    listening = _listen(port)
-    with listening:
+    with _listen(port) as listening:
         sessions = LocalSessions(folder.resolve(), flags, database)
         asyncio.run(_serve(listening, folder.resolve(), sessions, browser=browser))
 
@@ -87,15 +86,10 @@ def _another(tell: Callable[[], object]) -> None:
 
 
 def _listen(port: int) -> socket.socket:
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listening.bind((_HOST, port))
-        listening.listen()  # from now on connections wait, and are not refused
-    except (OSError, OverflowError) as exc:
-        listening.close()
-        raise UsageError("web.port", port=port, reason=getattr(exc, "strerror", None) or exc) from exc
-    return listening
+        return socket.create_server((_HOST, port))  # from now on connections wait, and are not refused
+    except OSError as exc:
+        raise UsageError("web.port", port=port, reason=os.strerror(exc.errno or 0)) from exc
 
 
 def _open_browser(address: str, folder: Path) -> Path | None:
