@@ -110,40 +110,27 @@ async def _fetch(address: "httpx2.URL", settings: WebSettings) -> str:
     """Fetch a page, following redirects within the site. Another site is for the user to decide."""
     import httpx2  # noqa: PLC0415 - only when a page is fetched
 
-    async with httpx2.AsyncClient(trust_env=False, follow_redirects=False) as http:
+    headers = {"User-Agent": "duckflow", "Accept": "text/html,text/*,application/json"}
+    async with httpx2.AsyncClient(trust_env=False, follow_redirects=False, headers=headers) as http:
         for _ in range(_MOST_REDIRECTS):
-            place = await _resolve(address, private=settings.private)
+            # The checked IP address takes the place of the name, which is not resolved again.
+            checked = address.copy_with(host=await _resolve(address, private=settings.private))
+            named = {"sni_hostname": address.raw_host.decode("ascii")}
             try:
-                response = await _ask(http, address, place)
+                async with http.stream(
+                    "GET", checked, headers={"Host": site_of(address)}, extensions=named
+                ) as response:
+                    if not response.has_redirect_location:
+                        return await _read(response, MAX_BYTES)
+                    target = read_address(urljoin(str(address), response.headers["location"]))
             except httpx2.HTTPError as exc:
                 raise ToolError(f"{address.host} can't be reached: {plain(str(exc))[:200]}.") from exc
-            try:
-                if not response.has_redirect_location:
-                    return await _read(response, MAX_BYTES)
-                target = read_address(urljoin(str(address), response.headers["location"]))
-            finally:
-                await response.aclose()
             if site_of(target) != site_of(address):
                 raise ToolError(
                     f"It leads to another site: {target}. Fetch that if you want it; the user is asked."
                 )
             address = target
     raise ToolError(f"{address.host} leads from one address to the next without end.")
-
-
-async def _ask(http: "httpx2.AsyncClient", address: "httpx2.URL", place: str) -> "httpx2.Response":
-    """Send a request to the checked IP address, without resolving the name again."""
-    request = http.build_request(
-        "GET",
-        address.copy_with(host=place),
-        headers={
-            "Host": site_of(address),
-            "User-Agent": "duckflow",
-            "Accept": "text/html,text/*,application/json",
-        },
-        extensions={"sni_hostname": address.raw_host.decode("ascii")},
-    )
-    return await http.send(request, stream=True)
 
 
 async def _resolve(address: "httpx2.URL", *, private: bool) -> str:

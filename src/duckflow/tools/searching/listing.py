@@ -32,18 +32,16 @@ def file_matcher(pattern: str) -> Callable[[str], bool]:
     if len(pattern) > _LONGEST:
         raise ToolError(f"The pattern is too long: {_LONGEST} characters at most.")
     choices = [choice.removeprefix("./").strip("/").split("/") for choice in _alternatives(pattern)]
-    compiled = [[_part(part) for part in choice] for choice in choices]
+    # None stands for ** (any number of folders).
+    compiled = [
+        [None if part == "**" else re.compile(translate(part)) for part in choice] for choice in choices
+    ]
 
     def matches(path: str) -> bool:
         names = path.split("/")
         return any(_match(parts, names[-1:] if len(parts) == 1 else names) for parts in compiled)
 
     return matches
-
-
-def _part(glob: str) -> re.Pattern[str] | None:
-    """Compile one part of a pattern. None stands for ** (any number of folders)."""
-    return None if glob == "**" else re.compile(translate(glob))
 
 
 def _match(parts: list[re.Pattern[str] | None], names: list[str]) -> bool:
@@ -66,13 +64,12 @@ def _match(parts: list[re.Pattern[str] | None], names: list[str]) -> bool:
 
 def _alternatives(pattern: str) -> list[str]:
     """Expand braces: return one pattern for each choice."""
-    found = re.search(r"\{([^{}]*)\}", pattern)
-    if found is None:
+    before, *braces = re.split(r"\{([^{}]*)\}", pattern, maxsplit=1)
+    if not braces:
         return [pattern]
-    before, after = pattern[: found.start()], pattern[found.end() :]
     choices: list[str] = []
-    for choice in found[1].split(","):
-        choices.extend(_alternatives(before + choice + after))
+    for choice in braces[0].split(","):
+        choices.extend(_alternatives(before + choice + braces[1]))
         if len(choices) > _ALTERNATIVES:
             raise ToolError(f"The pattern has too many alternatives: {_ALTERNATIVES} at most.")
     return choices
