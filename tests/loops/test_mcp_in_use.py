@@ -71,7 +71,7 @@ async def test_l4_a_tool_is_described_asked_about_called_and_its_result_is_evide
         assert "JSON schema" in described.text
         assert (called.outcome, called.evidence_id) == ("ok", "e2")
         assert 'echo {"word": "hi"}' in called.text
-        assert "no instructions" in called.text
+        assert "not instructions" in called.text
 
 
 async def test_l4_always_covers_this_tool_only_and_mode_plan_forbids_it(folder, server):
@@ -209,6 +209,13 @@ async def test_l4_a_program_that_is_missing_or_too_slow_does_not_hold_up_the_con
         assert "there is no program no-such-program" in duck.of(ActionFinished)[-1].text
         assert [(one.status, one.problem) for one in duck.app.mcp.reports()] == [
             ("down", "there is no program no-such-program")
+        ]
+    failing = [sys.executable, "-c", "import sys; sys.exit('no such module')"]
+    ending = {"servers": {"gone": {"command": failing, "sandbox": False, "start_timeout_s": 120}}}
+    async with engine(folder, *answers, mcp=ending) as duck:
+        assert await duck.app.chat.say("go") == "done"
+        assert [one.problem for one in duck.app.mcp.reports()] == [
+            "ended with exit code 1; it said: no such module"
         ]
 
 

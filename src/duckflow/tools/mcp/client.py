@@ -122,7 +122,14 @@ class ConnectedServer:
 async def open_process(process: ServerProcess) -> AsyncGenerator[ConnectedServer]:
     """Start a program and connect to it over its standard input and output."""
     ending: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    async with Client(_pipes(process, ending), client_info=_US, cache=None) as client:
+    async with AsyncExitStack() as stack:
+        connecting = Client(_pipes(process, ending), client_info=_US, cache=None)
+        try:
+            client = await stack.enter_async_context(connecting)
+        except Exception as exc:
+            if ending.done():
+                raise RemoteFault(ending.result()) from exc
+            raise
         yield ConnectedServer(client, ending)
 
 

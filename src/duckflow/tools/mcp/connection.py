@@ -204,6 +204,8 @@ class ServerConnection:
         except (TimeoutError, RemoteFault) as exc:
             slow = f"it did not start within {self.server.start_timeout_s:g} s"
             reason = slow if isinstance(exc, TimeoutError) else str(exc)
+            if not started.done():
+                self._keeping.cancel()  # it is still connecting
             self._lose(reason, None)
             await self._let_go()
             raise ToolError(f"The MCP server {self.name} can't be used: {reason}.") from exc
