@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -14,13 +15,14 @@ async def run_in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwa
 
 
 async def shielded(started: Coroutine[Any, Any, R]) -> R:
-    """Wait for the end of this work, even if cancelled meanwhile."""
+    """Wait for the end of this work, even if cancelled meanwhile, perhaps repeatedly."""
     work = asyncio.ensure_future(started)
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
-        if not work.done():
-            await asyncio.wait([work])
+        while not work.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([work])
         if not work.cancelled():
             work.exception()  # retrieved, so that asyncio does not report it as unhandled
         raise

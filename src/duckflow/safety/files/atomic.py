@@ -3,7 +3,6 @@
 import errno
 import hashlib
 import os
-import secrets
 import stat
 import time
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.patterns import lazy_regex
-from duckflow.safety.descriptors import READ, closing_fd
+from duckflow.safety.descriptors import CREATE, READ, closing_fd, temporary_in
 from duckflow.safety.files.confined_open import rename_to_new
 
 ANY = "any"
@@ -40,11 +39,6 @@ class ChangedMeanwhile(ToolError):
 def is_temporary(name: str) -> bool:
     """Return whether this is the name of a temporary file, which a killed process may leave behind."""
     return _TEMPORARY.fullmatch(name) is not None
-
-
-def temporary_name() -> str:
-    """Return a new name for a temporary file."""
-    return f".duckflow-{secrets.token_hex(8)}.tmp"
 
 
 class FilePlace(NamedTuple):
@@ -85,8 +79,7 @@ def replace(
     before = read_now(place)
     compare(place, before, expected)
     sweep(folder, older_than_s=_LEFT_OVER_S)
-    temporary = temporary_name()
-    try:
+    with temporary_in(folder) as temporary:
         mode_after = _write_new((folder, temporary), data, like, mode)
         if keep is not None:
             keep(place, before, FileContent(data, mode_after))
@@ -95,10 +88,6 @@ def replace(
             rename_to_new((folder, temporary), (folder, name))
         else:
             os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        with suppress(OSError):  # the first failure is the one that matters; a later write sweeps leftovers
-            os.unlink(temporary, dir_fd=folder)
-        raise
     os.fsync(folder)
 
 
@@ -194,9 +183,8 @@ def regular_status(place: FilePlace) -> os.stat_result | None:
 
 def _write_new(at: tuple[int, str], data: bytes, like: os.stat_result | None, mode: int | None = None) -> int:
     """Create the file durably and return its permission bits: `mode`, or those of the file it replaces."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     bits = 0o666 if like is None and mode is None else 0o600
-    with closing_fd(os.open(at[1], flags, bits, dir_fd=at[0])) as opened:
+    with closing_fd(os.open(at[1], CREATE, bits, dir_fd=at[0])) as opened:
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(opened, rest) :]

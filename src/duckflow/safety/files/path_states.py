@@ -5,13 +5,13 @@ import hashlib
 import os
 import stat
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.files.changes import FOLDER, LINK, FileChange
-from duckflow.safety.descriptors import READ, closing_fd
+from duckflow.safety.descriptors import READ, closing_fd, temporary_in
 from duckflow.safety.files import atomic
 from duckflow.safety.files.atomic import LARGEST, ChangedMeanwhile, FilePlace
 from duckflow.safety.files.confined_open import ConfinedFolder
@@ -127,14 +127,9 @@ def _write(place: FilePlace, wanted: PathState, expected: str | None) -> None:
     elif expected is None:
         os.symlink(os.fsdecode(wanted.data), place.name, dir_fd=place.folder)
     else:
-        temporary = atomic.temporary_name()
-        os.symlink(os.fsdecode(wanted.data), temporary, dir_fd=place.folder)
-        try:
+        with temporary_in(place.folder) as temporary:
+            os.symlink(os.fsdecode(wanted.data), temporary, dir_fd=place.folder)
             os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary, dir_fd=place.folder)
-            raise
 
 
 def _remove(place: FilePlace, now: PathState) -> None:

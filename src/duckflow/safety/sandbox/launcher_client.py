@@ -19,7 +19,7 @@ from duckflow.safety.sandbox.child.command_process import EXPECTED
 from duckflow.safety.sandbox.child.shared_namespaces import READY
 from duckflow.safety.sandbox.view.confinement import OWN_FOLDERS, CopyMount, LaunchOrder
 from duckflow.safety.sandbox.view.mount_plan import Mount
-from duckflow.safety.uncancelled import run_in_thread
+from duckflow.safety.uncancelled import run_in_thread, shielded
 
 _BOOT = (
     "import sys; sys.path.append(sys.argv[1]); "
@@ -134,7 +134,7 @@ async def run_through(
         with contextlib.suppress(OSError):
             control.shutdown(socket.SHUT_WR)
         try:
-            await _see_out(hearing, reading)
+            await shielded(_finish(hearing, reading))
         finally:
             control.close()
 
@@ -190,17 +190,9 @@ async def _read_all(output: int, take: Callable[[bytes], None]) -> None:
         transport.close()
 
 
-async def _see_out(*tasks: "asyncio.Future[Any]") -> None:
-    """Wait until the command has ended and all its output is read, even if cancelled meanwhile."""
-    last = asyncio.ensure_future(asyncio.wait(tasks, timeout=_PATIENCE_S))
-    cancelled = False
-    while not last.done():
-        try:
-            await asyncio.shield(last)
-        except asyncio.CancelledError:
-            cancelled = True
+async def _finish(*tasks: "asyncio.Future[Any]") -> None:
+    """Wait until the command has ended and all its output is read."""
+    await asyncio.wait(tasks, timeout=_PATIENCE_S)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    if cancelled:
-        raise asyncio.CancelledError

@@ -11,7 +11,7 @@ from pathlib import Path
 from duckflow.config.settings import SandboxChoice, ShellSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import replace
-from duckflow.safety.files.atomic import temporary_name
+from duckflow.safety.descriptors import temporary_name
 from duckflow.safety.sandbox.child import landlock, seccomp
 from duckflow.safety.sandbox.copy.copies import CopyFolders
 from duckflow.safety.sandbox.launcher_client import Ending, Launcher

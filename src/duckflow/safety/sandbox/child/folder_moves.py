@@ -14,7 +14,7 @@ import os
 import stat
 from typing import NamedTuple
 
-from duckflow.safety.descriptors import closing_fd
+from duckflow.safety.descriptors import closing_fd, temporary_name
 from duckflow.safety.sandbox.child.notifications import HeldCall, take
 from duckflow.safety.sandbox.child.overlay import mount_points
 from duckflow.safety.sandbox.child.seccomp import rename_call
@@ -115,7 +115,7 @@ def _rename(source: _Place, target: _Place, flags: int, mounted: list[str]) -> i
 
 
 def _remake(source: _Place, target: _Place, flags: int) -> int:
-    new = _Place(source.folder, f".duckflow-{os.urandom(8).hex()}.tmp", "")
+    new = _Place(source.folder, temporary_name(), "")
     os.mkdir(new.name, 0o700, dir_fd=new.folder)
     try:
         _move_all(_opened(source), _opened(new))

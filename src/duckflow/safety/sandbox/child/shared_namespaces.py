@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from duckflow.safety.descriptors import closing_fd
+from duckflow.safety.descriptors import closing_fd, copy_to_new, temporary_in
 from duckflow.safety.files.confined_open import ConfinedFolder
 from duckflow.safety.files.git_directory import INSIDE
 from duckflow.safety.sandbox.child.overlay import NEW_NETWORK, bring_up_loopback, enter_copies, unshare
@@ -29,7 +29,6 @@ READY, DONE, FAILED = b"+", b".", b"-"
 
 _LONGEST = 1 << 16
 _DESCRIPTORS = 2
-_BLOCK = 1 << 20
 
 Supervise = Callable[[socket.socket, list[int]], None]
 
@@ -107,25 +106,10 @@ def _change(roots: list[ConfinedFolder], said: bytes, opened: list[int]) -> byte
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(name, dir_fd=folder)
             else:
-                _put(opened[0], folder, name)
+                mode = stat.S_IMODE(os.fstat(opened[0]).st_mode) & 0o777
+                with temporary_in(folder) as temporary:
+                    copy_to_new(opened[0], folder, temporary, mode)
+                    os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError as exc:
         return FAILED + str(exc).encode()
     return DONE
-
-
-def _put(source: int, folder: int, name: str) -> None:
-    status = os.fstat(source)
-    temporary = f".duckflow-{os.urandom(8).hex()}.tmp"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    made = os.open(temporary, flags, 0o600, dir_fd=folder)
-    try:
-        with os.fdopen(made, "wb") as writing:
-            while block := os.read(source, _BLOCK):
-                writing.write(block)
-            writing.flush()
-            os.fchmod(made, stat.S_IMODE(status.st_mode) & 0o777)
-            os.utime(made, ns=(status.st_atime_ns, status.st_mtime_ns))
-        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        os.unlink(temporary, dir_fd=folder)
-        raise

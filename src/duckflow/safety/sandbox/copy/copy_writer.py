@@ -9,7 +9,6 @@ anything refers to it.
 import errno
 import hashlib
 import os
-import shutil
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -17,9 +16,9 @@ from contextlib import suppress
 from duckflow.domain.files.changes import FileChange
 from duckflow.domain.files.effects import Effect, Effects
 from duckflow.domain.frozen import replace
-from duckflow.safety.descriptors import READ, closing_fd
+from duckflow.safety.descriptors import READ, closing_fd, copy_to_new, temporary_in
 from duckflow.safety.files.access import Access
-from duckflow.safety.files.atomic import LARGEST, temporary_name
+from duckflow.safety.files.atomic import LARGEST
 from duckflow.safety.files.confined_open import ConfinedFolder, rename_to_new
 from duckflow.safety.files.git_directory import split_root
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
@@ -297,9 +296,9 @@ class CopyWriter:
                 os.mkdir(name, 0o700, dir_fd=folder)
             _set_mode(folder, name, (effect.mode_after or 0) | stat.S_IRWXU)
         elif effect.type == "link":
-            temporary = temporary_name()
-            os.symlink(effect.link_target, temporary, dir_fd=folder)
-            _put((folder, temporary), (folder, name), effect)
+            with temporary_in(folder) as temporary:
+                os.symlink(effect.link_target, temporary, dir_fd=folder)
+                _put((folder, temporary), (folder, name), effect)
         else:
             self._put_file(effect, folder, name)
 
@@ -311,23 +310,18 @@ class CopyWriter:
         if not self._live:
             os.chmod(source, effect.mode_after or 0)
             above = os.open(os.path.dirname(source), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                _put((above, os.path.basename(source)), (folder, name), effect)
-            except OSError as exc:
-                if exc.errno != errno.EXDEV:
-                    raise
-            else:
-                return
-            finally:
-                os.close(above)
-        temporary = temporary_name()
-        try:
-            _copy_file(source, (folder, temporary), effect)
+            with closing_fd(above):
+                try:
+                    _put((above, os.path.basename(source)), (folder, name), effect)
+                except OSError as exc:
+                    if exc.errno != errno.EXDEV:
+                        raise
+                else:
+                    return
+        opened = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with closing_fd(opened), temporary_in(folder) as temporary:
+            copy_to_new(opened, folder, temporary, effect.mode_after or 0)
             _put((folder, temporary), (folder, name), effect)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary, dir_fd=folder)
-            raise
 
     def _place(self, path: str) -> tuple[int, str]:
         above, _, name = path.rpartition("/")
@@ -372,18 +366,3 @@ def _set_mode(folder: int, name: str, mode: int) -> None:
         if stat.S_ISLNK(os.fstat(opened).st_mode):
             raise _ChangedInFolder
         os.chmod(f"/proc/self/fd/{opened}", mode)
-
-
-def _copy_file(source: str, target: tuple[int, str], effect: Effect) -> None:
-    """Copy a file durably, with content, permission bits and time."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    opened = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with os.fdopen(opened, "rb", buffering=0) as reading:
-        made = os.open(target[1], flags, 0o600, dir_fd=target[0])
-        with os.fdopen(made, "wb") as writing:
-            shutil.copyfileobj(reading, writing, _BLOCK)
-            writing.flush()
-            status = os.fstat(opened)
-            os.fchmod(made, effect.mode_after or 0)
-            os.utime(made, ns=(status.st_atime_ns, status.st_mtime_ns))
-            os.fsync(made)

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from duckflow.domain.patterns import lazy_regex
+from duckflow.safety.descriptors import CREATE, closing_fd
 from duckflow.safety.sandbox.view.folder_watch import FolderEvents
 from duckflow.safety.sandbox.view.secret_index import MOST_BYTES, TrackedFile
 
@@ -90,8 +91,5 @@ def ignore(file: str, workspace: str, paths: Iterable[str]) -> None:
     text = "".join(_SPECIAL.sub(r"\\\g<0>", name) + "\n" for name in names)
     with suppress(IsADirectoryError):
         Path(file).unlink(missing_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(
-            os.open(file, flags, 0o600), "w", encoding="utf-8", errors="surrogateescape"
-        ) as writing:
-            writing.write(text)
+        with closing_fd(os.open(file, CREATE, 0o600)) as opened:
+            os.write(opened, text.encode("utf-8", "surrogateescape"))
