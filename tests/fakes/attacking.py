@@ -36,7 +36,7 @@ async def wrong_with(shell: Shell, around: World, command: str) -> str:
     result = await shell.run(filled, timeout_s=300)
     found = around.damage()
     found += [word for word in (SECRET, "GOT IT") if word in result.output]
-    found += ["it went on too long"] if result.timed_out else []
+    found += ["it went on too long"] if result.stopped == "seconds" else []
     if result.copy_id:
         await shell.discard(result.copy_id)
     return f"{found}: {result.output[-300:]}" if found else ""

@@ -49,7 +49,7 @@ async def run(shell, **args):
         ({"exit_code": 139, "output": ""}, "killed by signal 11"),
         ({"exit_code": 153, "output": ""}, "killed by signal 25 (a file larger than 2048 MB)"),
         (
-            {"exit_code": None, "output": "x", "timed_out": True, "stopped": "seconds"},
+            {"exit_code": None, "output": "x", "stopped": "seconds"},
             "stopped after 120 s\nx",
         ),
         (

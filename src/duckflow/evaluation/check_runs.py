@@ -70,7 +70,7 @@ class CheckRunner:
         if seconds <= 0:
             return _NO_TIME
         ended = await self._copy.run(command, seconds=seconds)
-        return f"it took longer than {seconds:.0f} s" if ended.timed_out else ended
+        return f"it took longer than {seconds:.0f} s" if ended.stopped == "seconds" else ended
 
     async def diagnose(self, tool: Checker, command: str, files: Sequence[str]) -> CheckResult | None:
         """Run a tool on files; None if there is no time, the tool is not installed or it reports nothing."""

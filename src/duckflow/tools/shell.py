@@ -256,7 +256,7 @@ def _waiting(command: str, result: CommandResult | None, ended: CommandEnd) -> T
 
 
 def _run_line(result: CommandResult, shell: Shell, seconds: float) -> str:
-    if result.timed_out:
+    if result.stopped == "seconds":
         return f"stopped after {seconds:g} s"
     if result.stopped is not None:
         limits = {

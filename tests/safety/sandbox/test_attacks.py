@@ -33,7 +33,7 @@ async def attack(name, level, around, shell):
     assert not around.damage(), result.output
     assert SECRET not in result.output
     assert "GOT IT" not in result.output
-    assert not result.timed_out
+    assert result.stopped != "seconds"
     assert shell._launcher._process.poll() is None
     if level == "landlock":
         return
@@ -113,7 +113,7 @@ async def test_G7_small_attacks_get_nowhere_either(level, open_shell):
                 assert not around.damage(), result.output
                 assert SECRET not in result.output
                 assert "GOT IT" not in result.output, result.output
-                assert not result.timed_out
+                assert result.stopped != "seconds"
                 if result.copy_id:
                     await shell.apply(result.copy_id, result.effects)
                     assert not around.escaped()

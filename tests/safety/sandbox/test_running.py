@@ -58,7 +58,7 @@ async def test_G7_a_signal_is_told_as_a_shell_does(folder, any_level, open_shell
 async def test_G7_after_its_time_a_command_and_all_it_started_is_gone(folder, any_level, open_shell):
     shell = await open_shell(folder, any_level)
     result = await shell.run(f"{ESCAPING} echo begun; sleep {LONG}", timeout_s=3)
-    assert (result.timed_out, result.exit_code) == (True, None)
+    assert (result.stopped, result.exit_code) == ("seconds", None)
     assert not processes_with(LONG)
 
 

@@ -199,13 +199,7 @@ _LOGIN_HINT = lazy_regex(r"(?:bearer|basic|token)(?=[ \t])")
 _JUDGED: tuple[Pattern, ...] = (
     Pattern("openai-key", ("sk-",), _OPENAI_KEY, _key_like),
     Pattern("url-password", ("://",), _URL, _url_password),
-    Pattern(
-        "credentials",
-        ("bearer", "basic", "token"),
-        _LOGIN,
-        _credentials,
-        _LOGIN_HINT,
-    ),
+    Pattern("credentials", ("bearer", "basic", "token"), _LOGIN, _credentials, _LOGIN_HINT),
     Pattern("netrc-password", ("login",), _NETRC, _given),
     Pattern("django-key", ("django-insecure-",), lazy_regex(r"django-insecure-[^\s\"'`\\]{20,100}+")),
     Pattern("django-key", ("SECRET_KEY",), _DJANGO),

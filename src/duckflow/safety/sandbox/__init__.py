@@ -4,8 +4,7 @@ A command works on a copy of the folder. Its effects are read from the copy and 
 they are applied (`copy/`, G9). It sees the rest of the machine through an allow-list (`view/`). `Shell.run`
 returns the effects and the id of the copy.
 
-Duckflow never forks itself. A small launcher, started with the first command, forks one supervisor per
-command. The supervisor creates the copy's view, starts the command inside it, enforces its limits and kills
-all remaining processes. Everything in `child/` runs there, without site-packages, so it and the modules of
-Duckflow that it imports use the standard library only.
+A small launcher, started with the first command, forks one supervisor per command. The supervisor starts the
+command inside the copy's view, enforces its limits and kills all remaining processes. Everything in `child/`
+runs there, so it and what it imports use the standard library only.
 """

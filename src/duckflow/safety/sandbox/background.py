@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any
 
 from duckflow.domain.errors import ToolError
+from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.descriptors import READ, closing_fd
 from duckflow.safety.sandbox.child.shared_namespaces import DONE, PUT, REMOVE, RUN_OFFLINE, RUN_ONLINE
@@ -17,9 +18,6 @@ from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
 from duckflow.safety.sandbox.launcher_client import Ending, run_through
 from duckflow.safety.sandbox.output import CommandOutput
 from duckflow.safety.sandbox.view.confinement import LaunchOrder
-
-RunCommand = Callable[[Callable[[bytes], None]], Coroutine[Any, Any, Ending]]
-"""Runs a command to its end and passes its output to the given function."""
 
 MOST_COMMANDS = 8
 """Largest number of background commands at once."""
@@ -39,9 +37,11 @@ class BackgroundOutput(Frozen):
 
 
 class _Background:
-    """One background command."""
+    """One background command. `run` runs it to its end and passes its output to the given function."""
 
-    def __init__(self, most_bytes: int, run: RunCommand) -> None:
+    def __init__(
+        self, most_bytes: int, run: Callable[[Callable[[bytes], None]], Coroutine[Any, Any, Ending]]
+    ) -> None:
         self._most = most_bytes
         self._unread = CommandOutput(most_bytes)
         self.news = asyncio.Event()
@@ -73,6 +73,8 @@ class LiveCopy:
 
     def __init__(self, copy: WorkspaceCopy, control: socket.socket, numbers: Iterator[int]) -> None:
         self.copy = copy
+        self.reported: Effects | None = None
+        """Effects as last reported, until they are applied or discarded."""
         self._control = control
         self._commands: dict[str, _Background] = {}
         self._talking = asyncio.Lock()

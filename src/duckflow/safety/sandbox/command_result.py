@@ -23,7 +23,6 @@ class CommandResult(Frozen):
     """True if the shell itself reported success, even if a part of the pipeline failed."""
     whole: str = ""
     """Full output, as far as it was kept, if `output` shows only its beginning and end."""
-    timed_out: bool = False
     stopped: str | None = None
     """Limit that stopped the command, if any: seconds, processes, memory_mb, disk_mb."""
     hidden: tuple[str, ...] = ()
@@ -46,7 +45,6 @@ def result_of(ending: Ending, written: str, sandbox: Sandbox) -> CommandResult:
     return CommandResult(
         exit_code=ending.code if ending.stopped is None else None,
         output=written,
-        timed_out=ending.stopped == "seconds",
         stopped=ending.stopped,
     )
 

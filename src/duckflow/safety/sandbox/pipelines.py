@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from shlex import quote
-from typing import NamedTuple
 
 from duckflow.domain.frozen import replace
 from duckflow.domain.patterns import lazy_regex
@@ -39,13 +38,6 @@ _TOKENS = lazy_regex(
 _LEADING = frozenset({"do", "then", "else", "elif", "if", "while", "until", "!", "{", "time"})
 
 
-class PipelineEnd(NamedTuple):
-    """Exit code that counts, and a text with the exit codes of all parts where that is worth showing."""
-
-    code: int
-    text: str
-
-
 def watch_pipeline(order: LaunchOrder, temporary: Path) -> tuple[LaunchOrder, Path | None]:
     """Return the order with a command that records PIPESTATUS, and the file; None without a pipe or bash."""
     *shell, command = order.argv
@@ -71,10 +63,13 @@ def read_statuses(file: Path) -> tuple[int, ...]:
     return tuple(map(int, words)) if plain and len(words) <= _MOST_PARTS else ()
 
 
-def end_of_pipeline(command: str, statuses: Sequence[int], code: int) -> PipelineEnd:
-    """Return a command's exit code, or that of the first failed part if the shell reports success."""
+def end_of_pipeline(command: str, statuses: Sequence[int], code: int) -> tuple[int, str]:
+    """Return the exit code, that of the first failed part if the shell reports success, and a text.
+
+    The text has the exit codes of all parts, where that is worth showing.
+    """
     if len(statuses) < len("ab") or not any(statuses):
-        return PipelineEnd(code, "")
+        return code, ""
     parts = next((one for one in reversed(pipelines(command)) if len(one) == len(statuses)), ())
     names = [_name(part) for part in parts] or [f"part {at}" for at in range(1, len(statuses) + 1)]
     failed = [
@@ -86,7 +81,7 @@ def end_of_pipeline(command: str, statuses: Sequence[int], code: int) -> Pipelin
     text = (
         " | ".join(f"{name} {status}" for name, status in zip(names, statuses, strict=True)) if told else ""
     )
-    return PipelineEnd(code or (failed[0] if failed else 0), text)
+    return code or (failed[0] if failed else 0), text
 
 
 def pipelines(command: str) -> list[tuple[str, ...]]:
@@ -106,7 +101,6 @@ def pipelines(command: str) -> list[tuple[str, ...]]:
 
 
 def _words(part: str) -> list[str]:
-    """Return the words of a part, starting with its program."""
     words = part.split()
     while words and (words[0] in _LEADING or _ASSIGNMENT.fullmatch(words[0])):
         words.pop(0)

@@ -147,7 +147,6 @@ async def _run(
     launcher: Launcher,
     copies: tuple[CopyMount, ...] = (),
 ) -> tuple[Ending, str]:
-    """Run a command and return its ending and its output."""
     said = bytearray()
     limits = limits_of(ShellSettings(), _SECONDS)
     order = confine(command, sandbox, reach, limits, os.environ, network=False, copies=copies)

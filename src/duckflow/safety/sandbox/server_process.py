@@ -5,7 +5,7 @@ import os
 import shlex
 import stat
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from duckflow.config.mcp import McpServer
@@ -16,12 +16,9 @@ from duckflow.domain.frozen import replace
 from duckflow.safety.descriptors import READ
 from duckflow.safety.sandbox.launcher_client import Ending, Launcher
 from duckflow.safety.sandbox.probe import PROBE, Probe
-from duckflow.safety.sandbox.view.confinement import LaunchOrder, confine, limits_of
-from duckflow.safety.sandbox.view.folder_watch import FolderWatch
+from duckflow.safety.sandbox.shell_view import ShellView
+from duckflow.safety.sandbox.view.confinement import LaunchOrder, limits_of
 from duckflow.safety.sandbox.view.levels import Sandbox
-from duckflow.safety.sandbox.view.mount_plan import Mount, MountPlan, base_mounts, mount_plan
-from duckflow.safety.sandbox.view.secret_index import SecretIndex
-from duckflow.safety.sandbox.view.visibility import visibility_of
 
 INPUT, ERRORS = "server-input", "server-errors"
 _SECONDS = 30 * 24 * 3600.0
@@ -49,6 +46,7 @@ class ServerProcess:
         self._env = env
         self._probe = probe
         self._launcher = Launcher()
+        self._view: ShellView | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._held: int | None = None
         self._running: asyncio.Task[Ending] | None = None
@@ -95,6 +93,8 @@ class ServerProcess:
             self._running.cancel()
             await asyncio.wait([self._running])
         await self._launcher.aclose()
+        if self._view is not None:
+            self._view.close()
 
     async def _sandbox(self) -> Sandbox:
         if not self._server.sandbox:
@@ -110,34 +110,13 @@ class ServerProcess:
         program = self._program()
         started = shlex.join([program, *self._server.command[1:]])
         command = f'exec <"$TMPDIR/{INPUT}" 2>"$TMPDIR/{ERRORS}"; exec {started}'
+        programs = (Path(program).parent,)
+        reads = map(os.path.realpath, self._server.read)
+        self._view = ShellView(self._workspace, self._closed, self._env, self._launcher, programs, reads)
         limits = limits_of(self._settings, _SECONDS)
-        network = self._server.network
-        if sandbox.level in ("bubblewrap", "namespaces"):
-            reach = self._world(program, temporary)
-        else:
-            home = Path(self._env.get("HOME") or Path.home())
-            closed = (*self._closed, *((self._workspace,) if self._server.workspace == "none" else ()))
-            reach = visibility_of(self._workspace, temporary, home, closed, self._guarded())
-        order = confine(command, sandbox, reach, limits, self._env, network=network)
+        network, access = self._server.network, self._server.workspace
+        order = self._view.confine(command, sandbox, limits, temporary, network=network, access=access)
         return replace(order, env={**order.env, **self._server.env})
-
-    def _world(self, program: str, temporary: Path) -> MountPlan:
-        found = {**self._env, "PATH": f"{os.path.dirname(program)}:{self._env.get('PATH', '')}"}
-        base = base_mounts(str(self._workspace), str(temporary), found, [str(one) for one in self._closed])
-        paths = map(os.path.realpath, self._server.read)
-        reads = (Mount(kind="read", target=path, source=path) for path in paths)
-        base = replace(base, mounts=(*base.mounts, *reads))
-        if self._server.workspace == "none":
-            return mount_plan(base, masks={str(self._workspace): ""})
-        with closing(SecretIndex(str(self._workspace))) as secrets:
-            return mount_plan(base, masks=dict.fromkeys(secrets.find(), ""), guarded=self._guarded())
-
-    def _guarded(self) -> tuple[str, ...]:
-        """Return the paths that are read-only: the whole folder, or only files that make programs run."""
-        if self._server.workspace != "write":
-            return (str(self._workspace),)
-        with closing(FolderWatch(str(self._workspace))) as watch:
-            return watch.begin()
 
     def _program(self) -> str:
         name = self._server.command[0]

@@ -77,8 +77,6 @@ class Shell:
         self._numbers = itertools.count(1)
         self._opened: dict[str, int] = {}
         """Position in the opened masks up to which each background command was told of them."""
-        self._reported: dict[str, Effects] = {}
-        """Effects as last reported, of a copy that commands still change."""
 
     async def sandbox(self) -> Sandbox:
         """Return the sandbox of this workspace, found by a trial once per process."""
@@ -119,7 +117,6 @@ class Shell:
         return _WantedCommand(command, await self.sandbox(), limits, network or self.settings.network)
 
     async def _run_in_folder(self, wanted: _WantedCommand) -> CommandResult:
-        """Run a command in the folder itself, without a copy."""
         temporary = await self._launcher.temporary()
         order = await asyncio.to_thread(
             self._view.confine, *wanted[:3], temporary, wanted.secrets, network=wanted.network
@@ -170,7 +167,6 @@ class Shell:
             raise ToolError(f"No copy could be made: {exc.strerror}.") from exc
 
     async def _confine(self, wanted: _WantedCommand, copy: WorkspaceCopy) -> LaunchOrder:
-        """Return the order to run a command on a copy."""
         temporary = await self._launcher.temporary()
         plan = await asyncio.to_thread(self._view.on_copy, temporary, copy, wanted.secrets)
         command, sandbox, limits, network = wanted[:4]
@@ -197,9 +193,8 @@ class Shell:
         if noted is None or result.exit_code is None:
             return result
         statuses = await asyncio.to_thread(read_statuses, noted)
-        ended = end_of_pipeline(wanted.command, statuses, result.exit_code)
-        through = result.exit_code == 0
-        return replace(result, exit_code=ended.code, pipeline=ended.text, ran_through=through)
+        code, text = end_of_pipeline(wanted.command, statuses, result.exit_code)
+        return replace(result, exit_code=code, pipeline=text, ran_through=result.exit_code == 0)
 
     def _named(self, opened: Iterable[str]) -> tuple[str, ...]:
         """Return hidden files as paths that the model knows."""
@@ -209,15 +204,14 @@ class Shell:
         self._pending[copy.id] = copy
         effects = (await asyncio.to_thread(copy.read, live=self._is_live(copy))).effects
         if effects != Effects():
-            if self._is_live(copy):
-                self._reported[copy.id] = effects
+            if self._live is not None and self._is_live(copy):
+                self._live.reported = effects
             return replace(result, effects=effects, copy_id=copy.id)
         if self._live is None:
             await self.discard(copy.id)
         return replace(result, effects=effects)
 
     def _is_live(self, copy: WorkspaceCopy) -> bool:
-        """Return whether commands still change this copy."""
         return self._live is not None and self._live.copy is copy
 
     @property
@@ -268,7 +262,6 @@ class Shell:
         if self._live is None:
             return None
         live, self._live = self._live, None
-        self._reported.pop(live.copy.id, None)
         code = await live.aclose()
         return await self._with_effects(CommandResult(exit_code=code, output=""), live.copy)
 
@@ -295,9 +288,10 @@ class Shell:
     async def effects(self, copy_id: str) -> Effects:
         """Return the effects of a command, as last reported if commands still change its copy."""
         copy = await self.copy(copy_id)
-        if copy_id in self._reported:
-            return self._reported[copy_id]
-        return (await asyncio.to_thread(copy.read, live=self._is_live(copy))).effects
+        live = self._is_live(copy)
+        if live and self._live is not None and self._live.reported is not None:
+            return self._live.reported
+        return (await asyncio.to_thread(copy.read, live=live)).effects
 
     async def apply(
         self, copy_id: str, approved: Effects, access: Access | None = None, *, conflicts: Iterable[str] = ()
@@ -306,16 +300,17 @@ class Shell:
         copy = await self.copy(copy_id)
         live, conflicts = self._is_live(copy), tuple(conflicts)
         left = await run_in_thread(apply_effects, copy, approved, access, conflicts=conflicts, live=live)
-        self._reported.pop(copy_id, None)
-        if not left and not live:
+        if live and self._live is not None:
+            self._live.reported = None
+        elif not left:
             self._pending.pop(copy_id, None)
         return left
 
     async def discard(self, copy_id: str) -> None:
         """Discard the effects of a command."""
         copy = await self.copy(copy_id)
-        self._reported.pop(copy_id, None)
         if self._live is not None and self._is_live(copy):
+            self._live.reported = None
             await self._live.revert()
             return
         del self._pending[copy_id]

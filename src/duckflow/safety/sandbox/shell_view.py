@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Literal
 
 from duckflow.domain.frozen import replace
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
@@ -38,9 +39,12 @@ class ShellView:
         env: Mapping[str, str],
         launcher: Launcher,
         programs: Iterable[Path] = (),
+        reads: Iterable[str] = (),
     ) -> None:
+        """Commands also see the folders in `programs` and the files and folders in `reads`."""
         self._workspace = workspace
         self._programs = tuple(programs)
+        self._reads = [Mount(kind="read", target=path, source=path) for path in reads]
         self._closed = tuple(closed)
         self._env = env
         self._launcher = launcher
@@ -59,7 +63,7 @@ class ShellView:
             closed = [str(path) for path in self._closed]
             seen = {**self._env, "PATH": ":".join((self._env.get("PATH", ""), *map(str, self._programs)))}
             base = base_mounts(str(self._workspace), str(temporary), seen, closed)
-            self._known = replace(base, mounts=self._with_masks(base))
+            self._known = replace(base, mounts=(*self._with_masks(base), *self._reads))
             settings = Path(self._known.temporary, "home", ".gitconfig")
             settings.write_text(passed_on(self._known.home, self._env), "utf-8", "surrogateescape")
             self._launcher.expect(self._known.mounts[: self._known.ahead])
@@ -98,12 +102,15 @@ class ShellView:
         secrets: Collection[str] = (),
         *,
         network: bool,
+        access: Literal["none", "read", "write"] = "write",
     ) -> LaunchOrder:
         """Return the order for a command without a copy. `changed` reports its changes afterwards."""
         with self._looking:
-            guarded = self._watch.begin()
+            whole = str(self._workspace)
+            guarded = self._watch.begin() if access == "write" else (whole,)
             if sandbox.level in ("bubblewrap", "namespaces"):
-                masks = self._hide(temporary, secrets)
+                masks = self._hide(temporary, secrets) if access != "none" else {whole: ""}
+                guarded = guarded if access != "none" else ()
                 reach = mount_plan(self.base(temporary), masks=masks, guarded=guarded)
             else:
                 home = Path(self._env.get("HOME") or Path.home())

@@ -8,7 +8,7 @@ import signal
 import socket
 from typing import Any
 
-from duckflow.safety.sandbox.child.prepared_process import GO, ChildLines, PreparedMounts, prepare
+from duckflow.safety.sandbox.child.prepared_process import GO, ChildLines, prepare
 from duckflow.safety.sandbox.child.process_tree import kill
 from duckflow.safety.sandbox.child.wire import send
 from duckflow.safety.syscalls import die_with_parent
@@ -56,8 +56,7 @@ class CommandProcess:
         self.process = os.fork()
         if self.process == 0:
             die_with_parent(parent)
-            mounts = PreparedMounts(f"{temporary}/root", temporary, self._ahead)
-            prepare(kind, lines, mounts, own_network=own_network, own_users=users)
+            prepare(kind, lines, temporary, self._ahead, own_network=own_network, own_users=users)
         for one in (theirs.detach(), failing, saying):
             os.close(one)
         if kind == "namespaces":
@@ -92,8 +91,8 @@ class CommandProcess:
     def failure(self) -> str:
         """Return why the command could not start, empty if it did."""
         said = os.read(self._failed, 4000).decode(errors="replace")
-        if not said and self._ran == "bubblewrap" and self._nobody_began():
-            return "bubblewrap could not set up the sandbox"
+        if not said and self._ran == "bubblewrap" and select.select([self._waits], [], [], 0)[0]:
+            return "bubblewrap could not set up the sandbox"  # the byte that lets the command begin is unread
         return said
 
     def kill(self, ended: dict[int, int]) -> None:
@@ -124,11 +123,6 @@ class CommandProcess:
                 self._init = os.pidfd_open(first)
                 os.open(f"/proc/{first}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)  # kept open until the end
         os.write(self._gate, b".")
-
-    def _nobody_began(self) -> bool:
-        """Return whether the byte that lets the command begin is still unread."""
-        ready, _, _ = select.select([self._waits], [], [], 0)
-        return bool(ready)
 
 
 def _expected(temporary: str) -> list[dict[str, Any]]:

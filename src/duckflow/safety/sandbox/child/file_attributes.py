@@ -1,8 +1,7 @@
 """Permissions, owners and times of files, which Landlock does not guard: changed on a command's behalf.
 
-The kernel holds such a call until it has been checked. It is then made here and not by the command, because
-the path could mean another file by that time. Only the user's own files in writable places are changed, and
-no set-id bit is added. Standard library only.
+The kernel holds such a call, and it is made here and not by the command, because the path could mean another
+file after the check. Only the user's own files in writable places are changed. Standard library only.
 """
 
 import errno

@@ -1,10 +1,8 @@
 """Rename a folder on a copy in one step, which overlay refuses for folders that existed before.
 
-An ordinary user can't make overlay record such a move, so renames of a command are inspected from outside its
-sandbox while they wait. Renames of files proceed at once. A folder is renamed on the command's behalf; where
-overlay refuses, its contents are first moved into a new folder. All this happens in the sandbox's own view
-and only on the copy. A folder that contains a mount, such as a mask over a secret, can't be renamed. Standard
-library only.
+An ordinary user can't make overlay record such a move, so renames are inspected from outside the sandbox
+while they wait. A folder is renamed on the command's behalf; where overlay refuses, its contents are first
+moved into a new folder, unless it contains a mount, such as a mask over a secret. Standard library only.
 """
 
 import contextlib
@@ -99,7 +97,6 @@ def _hand_over(call: HeldCall, source: _Place, target: _Place, flags: int) -> No
 
 
 def _rename(source: _Place, target: _Place, flags: int, mounted: list[str]) -> int:
-    """Rename and return the error code, 0 for success."""
     try:
         if any(f"{path}/".startswith(f"{source.path}/") for path in mounted):
             return errno.EXDEV

@@ -7,6 +7,7 @@ listed, and of a folder that contains a closed path only the other entries are l
 import ctypes
 import os
 import stat
+import struct
 from collections.abc import Iterable
 
 from duckflow.safety.descriptors import closing_fd
@@ -30,15 +31,6 @@ _UP_TO_TRUNCATE = (1 << 15) - 1
 _SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1, 2
 
 
-class _Ruleset(ctypes.Structure):
-    _fields_ = (("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scoped", ctypes.c_uint64))
-
-
-class _Rule(ctypes.Structure):
-    _pack_ = 1
-    _fields_ = (("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32))
-
-
 def version() -> int:
     """Return the Landlock version of this kernel, 0 for none."""
     if not LINUX:
@@ -56,8 +48,8 @@ def make_rules(readable: Iterable[str], writable: Iterable[str]) -> int:
         raise OSError(f"Landlock version {found} is too old")
     handled = _UP_TO_TRUNCATE | (_IOCTL_DEV if found >= 5 else 0)
     scoped = _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS if found >= SIGNALS_SINCE else 0
-    ruleset = _Ruleset(handled, 0, scoped)
-    opened = syscall(_CREATE, ctypes.addressof(ruleset), ctypes.sizeof(ruleset), 0)
+    ruleset = ctypes.create_string_buffer(struct.pack("QQQ", handled, 0, scoped), 24)
+    opened = syscall(_CREATE, ctypes.addressof(ruleset), len(ruleset), 0)
     try:
         for path in readable:
             _allow(opened, path, _READ)
@@ -84,5 +76,6 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
         mode = os.fstat(there).st_mode
         if stat.S_ISLNK(mode):
             return
-        rule = _Rule(rights if stat.S_ISDIR(mode) else rights & _OF_A_FILE, there)
+        allowed = rights if stat.S_ISDIR(mode) else rights & _OF_A_FILE
+        rule = ctypes.create_string_buffer(struct.pack("=Qi", allowed, there), 12)
         syscall(_ADD, ruleset, _PATH_BENEATH, ctypes.addressof(rule), 0)

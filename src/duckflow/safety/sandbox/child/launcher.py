@@ -1,9 +1,8 @@
 """Launcher: small process beside Duckflow that forks a supervisor for each command.
 
 Forking Duckflow itself would copy its threads' locks and all its memory, and starting a new Python costs more
-than a typical command. The launcher is started once, has one thread, and ends when Duckflow does, in whatever
-way. One supervisor is always forked in advance and waits for the next order. At its end the launcher removes
-the temporary folder of the commands. Standard library only.
+than a typical command. One supervisor is always forked in advance and waits for the next order. The launcher
+ends when Duckflow does, and then removes the temporary folder of the commands. Standard library only.
 """
 
 import contextlib

@@ -1,8 +1,7 @@
 """Copy-on-write view of a folder at the folder's own path, for this process and all it starts.
 
 The lower layer is the folder itself. The upper layer is an empty folder of Duckflow's, which receives all
-writes. The mount lives in its own mount namespace, so other processes do not see it and it disappears with
-the last process. Standard library only.
+writes. Other processes do not see the mount. Standard library only.
 """
 
 import ctypes

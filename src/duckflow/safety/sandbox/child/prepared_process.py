@@ -55,26 +55,19 @@ class ChildLines(NamedTuple):
     gate: int
 
 
-class PreparedMounts(NamedTuple):
-    """Mounts below `root` that the command sees. `ahead` are those that every command gets."""
-
-    root: str
-    temporary: str
-    ahead: list[dict[str, Any]]
-
-    def finish(self, order: dict[str, Any]) -> None:
-        """Add the copies and the mounts of this command. Prepared mounts that are outdated are made again."""
-        for copy in order["copies"] if not order["held"] else ():
-            mount_copy(copy)
-        done = namespaces.count_valid(self.root, self.temporary, self.ahead)
-        namespaces.make_mounts(self.root, self.temporary, order["mounts"][done:])
-        namespaces.close_root(self.root)
-
-
 def prepare(
-    kind: str, lines: ChildLines, mounts: PreparedMounts, *, own_network: bool, own_users: bool
+    kind: str,
+    lines: ChildLines,
+    temporary: str,
+    ahead: list[dict[str, Any]],
+    *,
+    own_network: bool,
+    own_users: bool,
 ) -> NoReturn:
-    """Prepare the sandbox and become the command. Never returns; errors are written to `failing`."""
+    """Prepare the sandbox, with the mounts `ahead` of every command, and become the command.
+
+    Never returns; errors are written to `failing`.
+    """
     try:
         if kind == "namespaces":
             namespaces.separate(own_network=own_network, own_users=own_users)
@@ -84,7 +77,7 @@ def prepare(
         _close_all_but(lines.orders.fileno(), *lines[1:])
         os.setsid()
         if kind == "namespaces":
-            _be_first(lines.orders, mounts)
+            _be_first(lines.orders, temporary, ahead)
         parent = os.getppid()
         if kind == "landlock":
             drop_privileges()
@@ -103,7 +96,6 @@ def prepare(
 
 
 def _close_all_but(*kept: int) -> None:
-    """Close all descriptors of the launcher except these."""
     below = 2
     for one in (*sorted(kept), os.sysconf("SC_OPEN_MAX")):
         os.closerange(below + 1, one)
@@ -153,19 +145,23 @@ def _reset_signals() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def _be_first(orders: socket.socket, mounts: PreparedMounts) -> NoReturn:
-    """Be the first process of the new namespaces."""
-    namespaces.make_root(mounts.root, mounts.temporary)
-    namespaces.make_mounts(mounts.root, mounts.temporary, mounts.ahead)
-    namespaces.mount_processes(mounts.root)
+def _be_first(orders: socket.socket, temporary: str, ahead: list[dict[str, Any]]) -> NoReturn:
+    root = f"{temporary}/root"
+    namespaces.make_root(root, temporary)
+    namespaces.make_mounts(root, temporary, ahead)
+    namespaces.mount_processes(root)
     never_gain_privileges()
     _hand_over_renames(orders)
     if orders.recv(1) != GO:
         os._exit(1)
     namespaces.end_with_parent()
     order, _ = _get_order(orders)
-    mounts.finish(order)
-    namespaces.move_into(mounts.root)
+    for copy in order["copies"] if not order["held"] else ():
+        mount_copy(copy)
+    valid = namespaces.count_valid(root, temporary, ahead)  # outdated ones are made again
+    namespaces.make_mounts(root, temporary, order["mounts"][valid:])
+    namespaces.close_root(root)
+    namespaces.move_into(root)
     os.chdir(order["cwd"])
     drop_capabilities()
     seccomp.apply(seccomp.assemble(tuple(order["sockets"])))
@@ -179,10 +175,7 @@ def _hand_over(news: socket.socket, word: bytes, opened: list[int]) -> None:
 
 
 def _hand_over_renames(news: socket.socket) -> None:
-    """Let the supervisor answer renames by this process and its children.
-
-    It also gets the mounts of this process, so that the end of the process need not wait for unmounting.
-    """
+    """Let the supervisor answer renames and keep the mounts, so that this process need not unmount them."""
     opened = [os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)]
     with contextlib.suppress(OSError):  # on a kernel without this, the copy refuses to rename some folders
         opened.append(seccomp.watch_renames())

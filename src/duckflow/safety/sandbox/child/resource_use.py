@@ -1,8 +1,8 @@
 """Resource use of a running command: processes, memory and disk space. Standard library only.
 
-Processes and their private memory are checked each tick. The other checks cost more the more there is, so
-they run only as often as keeps their share of the time small: files on the disk, including deleted ones that
-are still open, and memory that several processes share or that belongs to none (`memfd`).
+Processes and their private memory are checked each tick. Files, and memory that several processes share or
+that belongs to none (`memfd`), take longer and are checked only as often as keeps their share of the time
+small.
 """
 
 import os

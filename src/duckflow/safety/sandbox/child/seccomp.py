@@ -106,10 +106,7 @@ The number is the required first argument. With True, the second argument names 
 """
 
 SHARED_BYTES = 16_384
-"""Largest segment of System V shared memory, in bytes: enough for locks of databases, too small for data.
-
-There can be 4,096 of them, which is 64 MB.
-"""
+"""Largest segment of System V shared memory, in bytes: enough for locks of databases (64 MB in all)."""
 
 _SIGNALS = {
     "kill": (62, 129),
@@ -195,9 +192,7 @@ def assemble(sockets: tuple[int, ...], protected_pids: tuple[int, ...] = (), *, 
         _load(_NUMBER),
         *_if(_GREATER_EQUAL, _X32, _refusal(errno.ENOSYS)),
     ]
-    for numbers in _REFUSED.values():
-        if (number := numbers[column]) is not None:
-            lines += _if(_EQUAL, number, _refusal(errno.EPERM))
+    lines += _each(_REFUSED.values(), column, _refusal(errno.EPERM))
     # The flags of clone3 are in memory, which a filter can't read. The C library then uses plain clone.
     lines += _if(_EQUAL, _CLONE3[column], _refusal(errno.ENOSYS))
     lines += _call(_CLONE[column], [*_if(_ANY_BIT, _NEW_NAMESPACES, _refusal(errno.EPERM))])
@@ -205,11 +200,8 @@ def assemble(sockets: tuple[int, ...], protected_pids: tuple[int, ...] = (), *, 
     tricks = [line for trick in refused for line in _if(_EQUAL, trick, _refusal(errno.EPERM))]
     lines += _call(_IOCTL[column], tricks, argument=1)
     if not apart:
-        for numbers in (_SHMGET, *_OTHER_IPC.values()):
-            lines += _if(_EQUAL, numbers[column], _refusal(errno.EPERM))
-        for numbers in _ATTRIBUTES.values():
-            if (number := numbers[column]) is not None:
-                lines += _if(_EQUAL, number, _refusal(errno.EOPNOTSUPP))
+        lines += _each((_SHMGET, *_OTHER_IPC.values()), column, _refusal(errno.EPERM))
+        lines += _each(_ATTRIBUTES.values(), column, _refusal(errno.EOPNOTSUPP))
         # Space that is reserved but not written escapes the count of written bytes.
         room = [*_unless(_ANY_BIT, _GIVES_ROOM_BACK, _refusal(errno.EOPNOTSUPP))]
         lines += _call(_FALLOCATE[column], room, argument=1)
@@ -249,9 +241,7 @@ def watch_attributes() -> int:
 def _watch(calls: Iterable[tuple[int | None, int | None]]) -> int:
     architecture, column = ARCHITECTURES[os.uname().machine]
     lines = [_load(_ARCHITECTURE), *_unless(_EQUAL, architecture, _ALLOW), _load(_NUMBER)]
-    for numbers in calls:
-        if (number := numbers[column]) is not None:
-            lines += _if(_EQUAL, number, _TELL)
+    lines += _each(calls, column, _TELL)
     held, description = _describe(b"".join([*lines, _answer(_ALLOW)]))
     arguments = _SET_FILTER, _NEW_LISTENER | _WAIT_KILLABLE, ctypes.addressof(description)
     listener = syscall(_SECCOMP[column], *arguments)
@@ -296,6 +286,13 @@ def _call(number: int, checks: list[bytes], argument: int = 0) -> list[bytes]:
     """Check one argument of a call by its lower half, since the kernel ignores the upper half there, too."""
     body = [_load(_ARGUMENTS + 8 * argument), *checks, _answer(_ALLOW)]
     return [_line(_EQUAL, number, 0, len(body)), *body]
+
+
+def _each(calls: Iterable[tuple[int | None, int | None]], column: int, answer: int) -> Iterator[bytes]:
+    """Answer these calls, as far as this machine has them."""
+    for numbers in calls:
+        if (number := numbers[column]) is not None:
+            yield from _if(_EQUAL, number, answer)
 
 
 def _if(test: int, value: int, answer: int) -> tuple[bytes, bytes]:

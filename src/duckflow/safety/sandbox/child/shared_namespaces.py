@@ -1,9 +1,8 @@
 """Process that holds one view of the folder and one loopback network for several commands (G11).
 
-It lives as long as a background command may. Commands are forked from its child, so they see each other's
-files and can reach each other's ports. Commands that may use the machine's network are forked from the
-process itself. When a file tool changes the folder meanwhile, the change is written into the view, because
-the kernel does not promise that it would appear there.
+Commands are forked from its child, so they can reach each other's ports; those that may use the machine's
+network are forked from the process itself. When a file tool changes the folder meanwhile, the change is
+written into the view, because the kernel does not promise that it would appear there.
 """
 
 import contextlib

@@ -1,8 +1,7 @@
 """Copies of workspaces on this machine: made for commands, kept while their effects wait for an answer.
 
-Each copy is a folder with `upper` (the command's changes), `work` (used by the kernel) and `about.json`. If
-the git directory lies outside the workspace, there are two more folders for that. A copy in use is locked.
-Copies left by killed processes are removed, unless their effects were kept for an answer.
+Each copy is a folder with `upper` (the command's changes), `work` (used by the kernel) and `about.json`, and
+two more folders for a git directory outside the workspace. A copy in use is locked.
 """
 
 import fcntl
@@ -97,11 +96,7 @@ class WorkspaceCopy:
                 place.chmod(stat.S_IMODE(os.stat(self.lower_path(path)).st_mode))
 
     def read(self, *, live: bool = False) -> CopyReading:
-        """Return the effects of the command, compared with the workspace as it is now. Blocking.
-
-        They are read again only if one of the paths has changed since, here or there. With `live`, commands
-        still change the copy, so they are read each time.
-        """
+        """Return the effects, compared with the workspace. With `live`, do not reuse an earlier reading."""
         if self._reading is None or live or self._reading[1] != self._stamps(self._reading[0]):
             reader = CopyReader(self.mounts, self.about.started_ns, self._outside, self._own)
             reader.read()
@@ -179,14 +174,9 @@ class CopyFolders:
 
     def unfinished(self, workspace: str) -> list[WorkspaceCopy]:
         """Return copies of this folder whose effects were being applied when that was interrupted."""
-        found: list[WorkspaceCopy] = []
-        for folder in self._folders():
-            about = _read_about(folder)
-            if about is not None and about.workspace == workspace and about.approved is not None:
-                copy = self.find(folder.name)
-                if copy is not None:
-                    found.append(copy)
-        return found
+        known = ((folder.name, _read_about(folder)) for folder in self._folders())
+        ours = [name for name, about in known if about and about.approved and about.workspace == workspace]
+        return [copy for name in ours if (copy := self.find(name)) is not None]
 
     def sweep(self) -> None:
         """Remove copies that killed processes left, and those that waited too long."""

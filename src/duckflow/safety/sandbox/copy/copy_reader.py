@@ -1,9 +1,8 @@
 """Reader of copies: finds the effects of a command in the upper layers of its copy (G9).
 
-The cost depends on the changes only. In an upper layer, a character device 0/0 stands for a removed file, a
-folder that was removed and created again is marked opaque, and everything else was created or changed. The
-contents may be made to deceive: no link is followed, only regular files are opened, and paths too deep to
-read are dropped, not skipped.
+In an upper layer, a character device 0/0 stands for a removed file, a folder that was removed and created
+again is marked opaque, and everything else was created or changed. The contents may be made to deceive: no
+link is followed, only regular files are opened, and paths too deep to read are dropped, not skipped.
 """
 
 import hashlib
@@ -163,7 +162,6 @@ class CopyReader:
         return mode & ~(_SET_ID & ~given)
 
     def _delete(self, path: str) -> None:
-        """Record the removal of a path and all below it."""
         waiting = [path]
         while waiting:
             one = waiting.pop()

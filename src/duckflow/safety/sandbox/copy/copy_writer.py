@@ -1,9 +1,8 @@
 """Writer of effects: applies the approved effects of a command to the folder (G9, SAFETY 11, 12).
 
-The approved effects are first recorded in the copy, and each batch of changes with the contents it replaces.
-A path is changed only if it is still as it was when the effects were read. After a crash, the same call
-finishes the work: a path that is already in the wanted state counts as done. New content is durable before
-anything refers to it.
+A path is changed only if it is still as it was when the effects were read. The approved effects are recorded
+in the copy first, so after a crash the same call finishes the work: a path in the wanted state counts as
+done.
 """
 
 import errno
@@ -11,7 +10,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 
 from duckflow.domain.files.changes import FileChange
 from duckflow.domain.files.effects import Effect, Effects
@@ -65,7 +64,7 @@ def apply_effects(
         copy.keep(approved, access.owner if access else None)
         _open_closed(copy, wanted)
     try:
-        with CopyWriter(copy, access, unkept, live=live) as writer:
+        with closing(CopyWriter(copy, access, unkept, live=live)) as writer:
             for steps in _in_order(effect for effect in wanted if effect.path not in refused):
                 for batch in _batches(steps):
                     writer.apply(batch)
@@ -160,10 +159,8 @@ class CopyWriter:
         self.left: dict[str, str] = {}
         """Paths that were left out, and why."""
 
-    def __enter__(self) -> "CopyWriter":
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Make the changed folders durable, and close all folders."""
         self._sync_folders()
         for root in self._roots:
             root.close()
@@ -226,7 +223,6 @@ class CopyWriter:
         return True, content
 
     def _now(self, path: str, *, read: bool) -> tuple[str | None, os.stat_result | None, bytes | None]:
-        """Return the digest, status and content of a path."""
         try:
             folder, name = self._place(path)
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)

@@ -27,7 +27,9 @@ def arguments(program: str, plan: MountPlan, features: Collection[str], *, netwo
         *("--dev", "/dev"),
         # Read-only, because root could set kernel settings below /proc/sys without any capability.
         *("--proc", "/proc", "--remount-ro", "/proc"),
-        *_mounts(plan, features),
+        *("--bind", f"{base.temporary}/shm", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108 - in the sandbox
+        *(word for mount in plan.mounts for word in _words(mount, base, features)),
+        *("--remount-ro", "/"),
         *("--chdir", base.workspace),
         *_TOLD,
         "--",
@@ -37,14 +39,6 @@ def arguments(program: str, plan: MountPlan, features: Collection[str], *, netwo
 def lost_a_mask(said: str) -> bool:
     """Return whether nothing ran because a socket to mask has gone, so that a retry may succeed."""
     return _NOTHING_TO_MASK in said
-
-
-def _mounts(plan: MountPlan, features: Collection[str]) -> Iterator[str]:
-    base = plan.base
-    yield from ("--bind", f"{base.temporary}/shm", "/dev/shm", "--remount-ro", "/dev")  # noqa: S108 - in the sandbox
-    for mount in plan.mounts:
-        yield from _words(mount, base, features)
-    yield from ("--remount-ro", "/")
 
 
 def _words(mount: Mount, base: BaseMounts, features: Collection[str]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Environment of a command: the user's, without keys and without variables that lead out of the sandbox."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 
 from duckflow.domain.patterns import lazy_regex
@@ -65,21 +65,11 @@ def _is_passed_on(name: str, value: str, home: str, *, network: bool) -> bool:
 @lru_cache(2_000)
 def _is_hidden(name: str, value: str) -> bool:
     """Return whether a variable holds a key, by its name or value, or is not valid text."""
-    return any(_reasons_to_hide(name, value))
-
-
-def _reasons_to_hide(name: str, value: str) -> Iterator[bool]:
-    yield is_secret_name(name)
-    yield name not in _WORKING_FOLDERS and _MORE_SECRETS.search(name.upper()) is not None
-    yield not (name + value).isascii() and not _is_text(name + value)
-    yield _PASSWORD_IN_ADDRESS.search(value) is not None
-    yield _ONE_RUN.fullmatch(value) is not None and not _HASH.fullmatch(value) and looks_random(value)
-    yield bool(lines_with_secrets(f"{name}={value}"))
-
-
-def _is_text(value: str) -> bool:
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+    text = f"{name}={value}"
+    if text.encode("utf-8", "replace").decode() != text or is_secret_name(name):
+        return True
+    if name not in _WORKING_FOLDERS and _MORE_SECRETS.search(name.upper()):
+        return True
+    if _ONE_RUN.fullmatch(value) and not _HASH.fullmatch(value) and looks_random(value):
+        return True
+    return _PASSWORD_IN_ADDRESS.search(value) is not None or bool(lines_with_secrets(text))

@@ -1,8 +1,8 @@
 """Names of interest in a folder, and changes there, as the kernel reports them (inotify).
 
 Where it can't report all changes, the names are searched for again each time, because an incomplete list
-would be a security hole, and changes are found by a scan before and after. That is limited: a change is
-missed beyond the limits, in folders that tools create for themselves, and where a command resets a time.
+would be a security hole, and changes are found by a scan before and after. That misses changes beyond its
+limits and in folders that tools create for themselves.
 """
 
 import os
@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from duckflow.safety.files.listing import SKIPPED
-from duckflow.safety.paths import outermost
+from duckflow.safety.paths import FileStamp, outermost, stamp_of
 from duckflow.safety.policy.protected import protection_of
 from duckflow.safety.sandbox.view.visibility import entries_of
 from duckflow.safety.syscalls import LINUX, c_call
@@ -111,10 +111,11 @@ class WatchedNames:
         return self._events.complete
 
     def update(self) -> None:
-        """Bring the paths up to date."""
+        """Bring the paths up to date, and forget the touched files."""
         self.catch_up()
         if not self.complete:
             self._begin()
+        self.touched.clear()
 
     def catch_up(self) -> None:
         """Process the events since the last call."""
@@ -167,7 +168,6 @@ class FolderWatch:
     def begin(self) -> tuple[str, ...]:
         """Return the protected paths in the folder. `end` reports changes from here on."""
         self._names.update()
-        self._names.touched.clear()
         self._before = None if self._names.complete else look(self._root)
         return outermost(path for path in self._names.paths if os.path.lexists(path))
 
@@ -202,13 +202,13 @@ def _is_protected(above: str, name: str) -> bool:
 class FileStamps(NamedTuple):
     """Stamps that identify the content of each file, by relative path, and whether all files are included."""
 
-    files: Mapping[str, tuple[int, int, int]]
+    files: Mapping[str, FileStamp]
     complete: bool
 
 
 def look(root: str) -> FileStamps:
     """Scan the files below a folder, nearest first, without following links."""
-    files: dict[str, tuple[int, int, int]] = {}
+    files: dict[str, FileStamp] = {}
     waiting = deque([root])
     while waiting:
         for entry in entries_of(waiting.popleft()):
@@ -216,8 +216,8 @@ def look(root: str) -> FileStamps:
                 waiting += [entry.path] if entry.name not in NOT_SCANNED else []
             elif len(files) > MOST_FILES:
                 return FileStamps(files, complete=False)
-            else:
-                _note(files, entry, root)
+            elif stamp := stamp_of(entry.path):
+                files[entry.path[len(root) + 1 :]] = stamp
     return FileStamps(files, complete=True)
 
 
@@ -227,11 +227,3 @@ def changed_between(before: FileStamps, after: FileStamps) -> tuple[str, ...]:
     names = before.files.keys() | after.files.keys() if whole else before.files.keys() & after.files.keys()
     differing = sorted(name for name in names if before.files.get(name) != after.files.get(name))
     return tuple(differing[:MOST_NAMED])
-
-
-def _note(files: dict[str, tuple[int, int, int]], entry: os.DirEntry[str], root: str) -> None:
-    try:
-        status = entry.stat(follow_symlinks=False)
-    except OSError:
-        return  # gone meanwhile
-    files[entry.path[len(root) + 1 :]] = (status.st_mtime_ns, status.st_size, status.st_ino)

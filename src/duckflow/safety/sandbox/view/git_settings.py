@@ -1,18 +1,13 @@
 """Git calls by Duckflow itself, and the git settings that commands get: who commits, but no logins."""
 
+import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
 _SECONDS = 5.0
-_GITS = (
-    "/usr/bin/git",
-    "/usr/local/bin/git",
-    "/bin/git",
-    "/opt/homebrew/bin/git",
-    "/run/current-system/sw/bin/git",
-)
+_FOLDERS = "/usr/bin:/usr/local/bin:/bin:/opt/homebrew/bin:/run/current-system/sw/bin"
 _HARMLESS = (
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false"),
     *("-c", "core.excludesFile=/dev/null", "-c", "core.attributesFile=/dev/null", "-c", "safe.directory=*"),
@@ -103,7 +98,7 @@ def run_git(
 @cache
 def _find_git() -> str | None:
     """Find git in system folders only, where no project can have put it."""
-    return next((one for one in _GITS if Path(one).exists()), None)
+    return shutil.which("git", path=_FOLDERS)
 
 
 def _names(answer: str) -> frozenset[str]:

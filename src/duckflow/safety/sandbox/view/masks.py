@@ -1,10 +1,8 @@
 """Masks: empty files and folders that commands see in place of secrets.
 
-Each secret has its own mask, so that the kernel can report which one a command opened. If git tracks a file
-and the user has changed it, the mask has the size and time from git's index, so that git regards it as
-unchanged; otherwise `git commit -a` or `git stash` would record the mask. Such a mask contains only line
-ends, by which `git_internals` recognizes the object if git reads the mask after all. Git ignores secrets that
-it does not track.
+Each secret has its own mask, so that the kernel can report which one a command opened. The mask of a tracked
+file has the size and time from git's index, or `git commit -a` would record it. It contains only line ends,
+by which `git_internals` recognizes the object if git reads it after all.
 """
 
 import os

@@ -84,10 +84,7 @@ def base_mounts(
     masked += [*credentials_in(toolchains), *(_only_for_root() if os.geteuid() == 0 else ())]
     hidden = [path for path in dict.fromkeys(masked) if not is_inside(workspace, path)]
     within = [path for path in hidden if is_inside(path, workspace)]
-    before = (
-        *_shown(temporary, home, toolchains),
-        *(_mask(path) for path in hidden if path not in within),
-    )
+    before = (*_shown(temporary, home, toolchains), *(_mask(path) for path in hidden if path not in within))
     own = Mount(kind="write", target=workspace, source=workspace)
     return BaseMounts(
         workspace=workspace,

@@ -50,10 +50,7 @@ _BY_CONTENT: tuple[tuple[re.Pattern[str], re.Pattern[bytes]], ...] = (
 _READ_OF_IT = 1 << 16
 
 _MOST_IN_A_FOLDER = 1_000
-"""Largest number of files in a folder of secrets to check one by one, if git tracks a part of it.
-
-A larger folder is hidden as a whole.
-"""
+"""Number of files beyond which a folder of secrets is hidden as a whole, even if git tracks a part of it."""
 
 
 class TrackedFile(NamedTuple):
@@ -87,8 +84,10 @@ class TrackedFiles:
             found |= self._ask(root, tuple(sorted(asked)))
         return found
 
-    def is_published(self, path: str, tracked: TrackedFile) -> bool:
+    def is_published(self, path: str, tracked: TrackedFile | None) -> bool:
         """Return whether a repository holds this content, or did so when this was first checked."""
+        if tracked is None:
+            return False
         if path not in self._published and self._ids_of(path) & tracked.ids:
             self._published.add(path)
         return path in self._published
@@ -129,7 +128,6 @@ def _ids(path: str) -> Iterator[str]:
 
 
 def _repository_of(path: str) -> str | None:
-    """Return the folder of the nearest repository above a path."""
     above = os.path.dirname(path)
     while above != "/":
         if os.path.lexists(f"{above}/.git"):
@@ -155,7 +153,6 @@ class SecretIndex:
     def find(self) -> dict[str, TrackedFile | None]:
         """Return the absolute paths to hide now, outermost first, with git's entry for tracked ones."""
         self._names.update()
-        self._names.touched.clear()
         secrets = outermost(path for path in self._names.paths if _hides(path))
         tracked = self._tracked.find(secrets)
         return {path: tracked.get(path) for secret in secrets for path in self._hidden_in(secret, tracked)}
@@ -168,10 +165,7 @@ class SecretIndex:
         """Return the secret itself, or the files to hide in a folder that git tracks in part."""
         in_part = os.path.isdir(secret) and any(path.startswith(f"{secret}/") for path in tracked)
         files = (_files_below(secret) if in_part else None) or (secret,)
-        return tuple(path for path in files if not self._is_published(path, tracked.get(path)))
-
-    def _is_published(self, path: str, noted: TrackedFile | None) -> bool:
-        return noted is not None and self._tracked.is_published(path, noted)
+        return tuple(path for path in files if not self._tracked.is_published(path, tracked.get(path)))
 
     def _enters(self, path: str) -> bool:
         covered = path in self._names.paths or os.path.basename(path) in NOT_LOOKED_INTO
@@ -179,7 +173,6 @@ class SecretIndex:
 
 
 def _wants(folder: str, name: str) -> bool:
-    """Return whether the name is typical of secrets, alone or with the name above it."""
     if not is_secret_in(folder.rpartition("/")[2], name) or _PUBLIC.search(name):
         return False
     return not _is_environment(f"{folder}/{name}")

@@ -1,7 +1,6 @@
 """Language tool chains and caches that the user's environment points to.
 
-Commands see nothing else of a home folder. Tool chains are always read-only, and credentials inside them are
-masked.
+Commands see nothing else of a home folder. Tool chains are read-only, and credentials in them are masked.
 """
 
 import os

@@ -115,7 +115,6 @@ class LandlockRules:
         return self._made._replace(descriptor=os.dup(self._made.descriptor))
 
     def _hold(self) -> bool:
-        """Return whether new rules would be the same."""
         same = all(stamp_of(path) == stamp for path, stamp in self._listed.items())
         return same and all(_identity(path) == one for path, one in self._single.items())
 
