@@ -15,7 +15,8 @@ Kind = Literal["file", "folder", "link", "other"]
 SKIPPED = TOOL_CACHES | ENVIRONMENTS | {".git", ".hg", ".svn", ".jj"}
 """Folders left out of listings and searches unless the path names them."""
 
-_READ_AT_MOST = 100_000  # names per folder
+MOST_IN_A_FOLDER = 100_000
+"""Largest number of names that are read of one folder."""
 
 
 def names_skipped(path: str) -> bool:
@@ -44,14 +45,10 @@ def list_tree(
     *,
     depth: int,
     limit: int,
-    each: int | None = None,
+    each: int,
     skip: Collection[str] = (),
 ) -> Listing:
-    """List the tree below `start`, without the names in `skip`. `limit` cuts the deepest levels first.
-
-    `each` limits the names read per folder; a folder that reaches it makes the list incomplete.
-    """
-    most = _READ_AT_MOST if each is None else each
+    """List a tree without the names in `skip`. `limit` cuts the deepest levels, `each` limits each folder."""
     found: list[ListedEntry] = []
     full = False
     level = [start]
@@ -61,12 +58,12 @@ def list_tree(
             if len(found) > limit:
                 break
             try:
-                entries = _read(open_folder(folder), folder, skip, most)
+                entries = _read(open_folder(folder), folder, skip, each)
             except OSError:
                 if folder == start:
                     raise
                 continue  # removed meanwhile or not readable; the rest of the list is still valid
-            full = full or len(entries) >= most
+            full = full or len(entries) >= each
             found += entries
             below += (entry.path for entry in entries if entry.kind == "folder")
         level = below

@@ -17,7 +17,7 @@ from duckflow.safety.files.confined_open import LOOK, ConfinedFolder, OpenInside
 from duckflow.safety.files.encoding import EncodedText, decode, encode
 from duckflow.safety.files.errors import as_tool_errors
 from duckflow.safety.files.git_directory import outer_git_directory
-from duckflow.safety.files.listing import Kind, Listing, list_tree
+from duckflow.safety.files.listing import MOST_IN_A_FOLDER, Kind, Listing, list_tree
 from duckflow.safety.files.path_states import PathStates
 from duckflow.safety.paths import relative_path
 from duckflow.safety.policy.protected import STRENGTH, Protection, protection_of, strongest, within
@@ -182,7 +182,7 @@ class Workspace:
         *,
         depth: int = 1,
         limit: int = 10_000,
-        each: int | None = None,
+        each: int = MOST_IN_A_FOLDER,
         skip: Collection[str] = (),
     ) -> Listing:
         """List the entries below a folder, without following links. `each` limits the names per folder."""
