@@ -56,10 +56,10 @@ class ConnectedServer:
     def __init__(self, client: Client, ending: "asyncio.Future[str]") -> None:
         self._client = client
         self.ending = ending
-        """Reason for its end, once it has ended. Never set for a server that is reached by its address."""
+        """Reason why the program ended. Never set for a server that is reached by its address."""
 
     async def offer(self) -> ServerOffer:
-        """Return all that the server offers, except items whose name or schema can't be used."""
+        """Return the tools, prompts and resources that the server offers, except unusable ones."""
         client, has = self._client, self._client.server_capabilities
         tools = await self._pages(has.tools, client.list_tools)
         prompts = await self._pages(has.prompts, client.list_prompts)
@@ -148,7 +148,7 @@ async def open_address(
         return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, transport=BoundedTransport())
 
     async with AsyncExitStack() as stack:
-        # later than our own timeout, which has a clear message
+        # longer than our own timeout, which has a clear message
         timeout = httpx2.Timeout(_CONNECT_S, read=2 * seconds)
         http = await stack.enter_async_context(connected(headers, timeout))
         streams = streamable_http_client(url, http_client=http, max_sse_event_size=LONGEST_MESSAGE)
@@ -163,7 +163,7 @@ async def open_address(
                 client = await stack.enter_async_context(
                     Client(older, client_info=_US, cache=None, mode="legacy")
                 )
-            except Exception:  # noqa: BLE001 - it speaks neither, and the first reason counts
+            except Exception:  # noqa: BLE001 - it supports neither; the first reason is reported
                 raise error from None
         yield ConnectedServer(client, ending)
 
@@ -188,7 +188,7 @@ async def _pipes(process: ServerProcess, ending: "asyncio.Future[str]") -> Async
     async def receive() -> None:
         try:
             async for line in lines:
-                with suppress(ValueError, RecursionError):  # no message, but a line that a library printed
+                with suppress(ValueError, RecursionError):  # a line that a library printed
                     message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
                     received.send_nowait(SessionMessage(message))
             stop(last_words[0])

@@ -1,4 +1,4 @@
-"""One MCP server of a session: opened when needed, and opened again with growing delays."""
+"""Connection to one MCP server, opened when needed and reopened with growing delays after failures."""
 
 import asyncio
 import hashlib
@@ -56,7 +56,7 @@ class Pins:
 
 
 def forget_pins(server: str) -> None:
-    """Forget all pins of a server, whatever it runs."""
+    """Forget all pins of servers with this name, for every command and address."""
     saved = SavedAnswers(PINS_FILE)
     known = saved.load()
     kept = {key: value for key, value in known.items() if not key.startswith(f"{server}#")}

@@ -8,9 +8,9 @@ import mcp_types as types
 LONGEST_MESSAGE = 4_000_000
 """Largest message of a server, in bytes. A server that writes more counts as ended."""
 UNSENT = -32098
-"""Duckflow's code for a request that no server began: unreachable, or the session was unknown there."""
+"""Code for a request that no server received: it is unreachable, or does not know the session."""
 BAD_STATUS = -32099
-"""Duckflow's code for an answer that is an HTTP error and not a message."""
+"""Code for an answer that is an HTTP error instead of a message."""
 _SESSION = "mcp-session-id"
 _EVENTS = "text/event-stream"
 _NOT_FOUND = 404
@@ -23,7 +23,7 @@ class BoundedTransport(httpx2.AsyncHTTPTransport):
     """
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request and count the length of its answer. A stream of events is limited per event."""
+        """Send a request and read its answer up to the limit. The client limits events itself."""
         try:
             response = await super().handle_async_request(request)
             if response.is_success and response.headers.get("content-type", "").startswith(_EVENTS):

@@ -27,7 +27,7 @@ _UNSEEN = lazy_regex(
 
 
 class RemoteTool(Frozen):
-    """Tool as its server describes it. The description is material, never an instruction."""
+    """Tool as its server describes it. The description is data, never an instruction."""
 
     name: str
     description: str = ""
@@ -84,9 +84,9 @@ class RemoteResult(Frozen):
 
 
 class RemoteFault(Exception):
-    """Raised if a server did not do what was asked.
+    """Raised if a request to a server failed.
 
-    `lost`: the server must be connected again first. `unsent`: it has certainly not begun the work.
+    `lost`: the connection must be reopened first. `unsent`: the server certainly did not receive the request.
     """
 
     def __init__(self, reason: str, *, lost: bool = False, unsent: bool = False) -> None:

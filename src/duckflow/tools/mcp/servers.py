@@ -1,4 +1,4 @@
-"""Tools of MCP servers as operations, and their prompts for the user (L4). A model asks for schemas."""
+"""Tools of MCP servers as operations, and their prompts for the user (L4)."""
 
 import asyncio
 import dataclasses

@@ -93,7 +93,7 @@ def check_not_under_way(state: AgentState, *steps: PlanStep) -> None:
 
 
 async def drafted(what: str, asked: Awaitable[T]) -> T:
-    """Return a model's draft. Raise ToolError if that fails, so that the work can continue."""
+    """Return a model's draft. Convert failures to ToolError, so that the turn continues."""
     try:
         return await asked
     except ProviderError as exc:
