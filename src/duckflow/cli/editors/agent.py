@@ -15,9 +15,14 @@ from acp import helpers, schema
 from acp.stdio import stdio_streams
 
 from duckflow.api import Answer, OpenSession, Question, Work, earlier_sessions
-from duckflow.cli.editors.commands import LEFT_OUT, run_command
 from duckflow.cli.editors.questions import permission_of, question_text
-from duckflow.cli.editors.sessions import EditorServers, EditorSession, EditorSessions
+from duckflow.cli.editors.sessions import (
+    LEFT_OUT,
+    EditorServers,
+    EditorSession,
+    EditorSessions,
+    run_command,
+)
 from duckflow.cli.log_file import open_log_file
 from duckflow.cli.secrets import without_secrets
 from duckflow.config.version import __version__

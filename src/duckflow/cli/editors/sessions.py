@@ -10,17 +10,23 @@ import acp
 from acp import helpers, schema
 
 from duckflow.api import OpenSession
-from duckflow.cli.editors.commands import available_commands
 from duckflow.cli.editors.updates import SessionTranslator
 from duckflow.config.files.mcp_servers import foreign_servers
 from duckflow.config.loading import LoadedSettings, load_as_trusted
 from duckflow.domain.frozen import replace
+from duckflow.domain.session_client import SessionClient
 from duckflow.i18n.catalogue import text
 from duckflow.tools.files.unsaved import Unsaved
+from duckflow.ui.commands.actions import CommandContext, dispatch_in_turn
+from duckflow.ui.commands.table import TypedCommand, listed_commands
+from duckflow.ui.output.writer import Writer
+from duckflow.ui.screen import Screen
 
 _ANNOUNCE_S = 0.1
 """Seconds after a session's id was sent: editors drop updates of sessions that they do not know yet."""
 _READ_S = 10.0
+LEFT_OUT = ("help", "fork", "expand", "new", "resume", "quit")
+"""Commands that editors have themselves."""
 
 EditorServers = Sequence[
     schema.HttpMcpServer | schema.SseMcpServer | schema.AcpMcpServer | schema.McpServerStdio
@@ -166,3 +172,31 @@ def _entry(server: object) -> Mapping[str, Any]:
             return {"url": server.url, "headers": {one.name: one.value for one in server.headers}}
         case _:
             return {}  # through the editor, which is not supported
+
+
+def available_commands(client: SessionClient) -> list[schema.AvailableCommand]:
+    """Return Duckflow's commands, the user's own, and the prompts of MCP servers."""
+    return [
+        schema.AvailableCommand(
+            name=name,
+            description=does,
+            input=schema.AvailableCommandInput(schema.UnstructuredCommandInput(hint=takes))
+            if takes
+            else None,
+        )
+        for name, takes, does in listed_commands(client)
+        if name not in LEFT_OUT
+    ]
+
+
+async def run_command(client: SessionClient, typed: TypedCommand) -> str:
+    """Run a command and return its output."""
+    lines: list[str] = []
+    writer = Writer(lines.extend)
+    await dispatch_in_turn(CommandContext(client, writer, Screen(writer), _stay), typed)
+    shown = "\n".join(line.rstrip("\n") for line in lines)
+    return f"```\n{shown}\n```\n" if shown else ""
+
+
+def _stay(_session: str | None) -> None:
+    """The editor decides when to leave."""
