@@ -146,7 +146,7 @@ def test_models_are_listed_with_what_is_installed_and_can_be_removed(smollm2):
     listed = {model.name: model for model in weights.list_models()}
     assert listed["smollm2-135m"].path == file
     assert listed["smollm2-135m"].size == file.stat().st_size == 98_362_432
-    assert not listed["qwen2.5-coder-1.5b"].installed
+    assert listed["qwen2.5-coder-1.5b"].path is None
     assert weights.remove("smollm2-135m")
     assert not weights.remove("smollm2-135m")
     assert weights.find("smollm2-135m") is None

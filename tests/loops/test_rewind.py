@@ -15,7 +15,7 @@ from duckflow.domain.events import Reply, Rewound, UserMessage
 from duckflow.domain.reduce.rewind import present
 from duckflow.domain.session_client import PastMessage, find_message
 from duckflow.loops.session import Session
-from duckflow.loops.undo.rewind import Rewind, fork, past_messages
+from duckflow.loops.undo.rewind import fork, past_messages, rewind
 from fakes.engine import Watched, action, decision, engine
 from fakes.rows import every_row
 
@@ -32,8 +32,8 @@ async def worked(duck: Watched) -> None:
         await duck.app.chat.say(said)
 
 
-def rewind(duck: Watched) -> Rewind:
-    return Rewind(duck.app.session, duck.app.log, duck.app.undoing)
+async def go_back(duck: Watched, before: int, **parts: bool) -> None:
+    await rewind(duck.app.session, duck.app.log, duck.app.undoing, before, **parts)
 
 
 def messages(duck: Watched) -> Sequence[PastMessage]:
@@ -67,7 +67,7 @@ async def test_it_goes_back_with_what_was_asked_for(
         before = duck.app.log.load(duck.state.session_id)
         spent = duck.state.usage
         assert [one.text for one in messages(duck)] == ["Write one", "Write two", "What else?"]
-        await rewind(duck).back_to(message(duck, 2), conversation=conversation, files=files)
+        await go_back(duck, message(duck, 2), conversation=conversation, files=files)
         assert (folder / "a.txt").read_text() == content
         assert ("Write two" in told(duck)) is knows
         assert "Write one" in told(duck)
@@ -84,11 +84,11 @@ async def test_after_going_back_the_work_goes_on_and_can_go_back_again(folder: P
     async with engine(folder, *answers) as duck:
         await worked(duck)
         gone = message(duck, 2)
-        await rewind(duck).back_to(gone)
+        await go_back(duck, gone)
         assert await duck.app.chat.say("Write three") == "done"
         assert (folder / "a.txt").read_text() == "three"
         assert [one.text for one in messages(duck)] == ["Write one", "Write three"]
-        await rewind(duck).back_to(message(duck, 1))
+        await go_back(duck, message(duck, 1))
         assert not (folder / "a.txt").exists()
         assert not told(duck)
         assert loaded(duck.state.session_id) == duck.state
@@ -96,7 +96,7 @@ async def test_after_going_back_the_work_goes_on_and_can_go_back_again(folder: P
         with pytest.raises(UsageError):
             message(duck, 2)
         with pytest.raises(UsageError):
-            await rewind(duck).back_to(gone)
+            await go_back(duck, gone)
         assert len(duck.of(Rewound)) == 2
 
 

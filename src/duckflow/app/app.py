@@ -40,7 +40,7 @@ from duckflow.loops.thinking.rules import read_rules
 from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.loops.turn import Turn
 from duckflow.loops.undo.differences import Differences
-from duckflow.loops.undo.recovery import Recovery, finish_applying
+from duckflow.loops.undo.recovery import finish_applying, recover
 from duckflow.loops.undo.undo import Undo
 from duckflow.prompts.evidence import evidence_in
 from duckflow.prompts.questions import summary_of
@@ -147,8 +147,7 @@ class App:
         self._hooks.start(resumed=self.started.resumed)
         state = self.session.state
         if not at_a_pause or state.running or state.task_running or state.background_runs:
-            recovery = Recovery(self.session, self.workspace, self.kept)
-            self.tasks.recover(recovery.recover(lambda: self.log.load(session_id)))
+            self.tasks.recover(recover(self.session, self.workspace, self.kept, self.log))
 
     async def aclose(self) -> None:
         """Stop everything and release all resources."""

@@ -223,9 +223,8 @@ class Compact:
             must_change=len(decided.decision.actions) == 1,
         )
         if content is None:
-            error = BadAnswer("llm.content_cut", path=path)
-            error.usage = sum((call.tokens for call in decided.calls), usage)
-            raise error
+            spent = sum((call.tokens for call in decided.calls), usage)
+            raise BadAnswer("llm.content_cut", path=path).with_usage(spent)
         actions = list(decided.decision.actions)
         actions[place] = replace(actions[place], args={**actions[place].args, "content": content})
         answered = ChatMessage(role="assistant", text=f"{prompt.opening}{content.rstrip()}{prompt.closing}")

@@ -97,9 +97,8 @@ class Native:
                     closing=(answer.closing or "") if answer.actions else "",
                 )
             notes += 1
-        error = BadAnswer("llm.bad_answer", output=request.output, problem=fault or "notes and nothing else")
-        error.usage = spent
-        raise error
+        problem = fault or "notes and nothing else"
+        raise BadAnswer("llm.bad_answer", output=request.output, problem=problem).with_usage(spent)
 
     def _understand(
         self, response: CollectedResponse, said: ChatMessage, request: ModelRequest
@@ -119,7 +118,7 @@ class Native:
                 self._client, asked, on_update, has_reply=True, is_usable=lambda _: False
             )
         except ProviderError as error:
-            error.usage = spent + (error.usage or Usage())
+            error.with_usage(spent)
             raise
 
 

@@ -14,7 +14,7 @@
 Anything else is our own fault and may crash; events that were stored stay stored.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from duckflow.domain.model import Usage
@@ -53,6 +53,11 @@ class ProviderError(UserError):
     """The model gave no usable answer. `usage` is what the failed attempts cost."""
 
     usage: "Usage | None" = None
+
+    def with_usage(self, usage: "Usage") -> Self:
+        """Add the tokens of failed attempts."""
+        self.usage = usage + self.usage if self.usage else usage
+        return self
 
 
 class Unavailable(ProviderError):

@@ -25,7 +25,7 @@ from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.session_client import SessionUpdate, StatusChanged
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.outcomes import RequestOutcome
-from duckflow.loops.undo.rewind import Rewind, fork
+from duckflow.loops.undo.rewind import fork, rewind
 from duckflow.session.channel import Receipt, UpdateQueue
 from duckflow.store.command_inbox import CommandInbox, WaitingCommand
 from duckflow.store.memory import Memories
@@ -301,8 +301,9 @@ class SessionHost:
                 return SessionResult(report=await self._undo(wanted))
             case commands.RewindWork(before=before, part=part):
                 files, conversation = part != "conversation", part != "files"
-                going = Rewind(self.app.session, self.app.log, self.app.undoing)
-                report = await going.back_to(before, conversation=conversation, files=files)
+                app = self.app
+                session, log, undoing = app.session, app.log, app.undoing
+                report = await rewind(session, log, undoing, before, conversation=conversation, files=files)
                 return SessionResult(report=report)
             case commands.SetModel(name=name):
                 await self.app.model.change(name)

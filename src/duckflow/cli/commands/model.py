@@ -19,9 +19,9 @@ def list_all(*, json: JsonFlag = False) -> None:
     from duckflow.llm.weights.installation import list_models  # noqa: PLC0415 - heavy, and not for --help
 
     for model in list_models():
-        if model.for_tests and not model.installed:
+        if model.for_tests and model.path is None:
             continue
-        state = text("model.installed" if model.installed else "model.not_installed", path=model.path or "")
+        state = text("model.installed" if model.path else "model.not_installed", path=model.path or "")
         size = round(model.size / 1e6)
         line = text("model.line", name=model.name, megabytes=size, licence=model.licence, state=state)
         echo(model.model_dump_json() if json else line)

@@ -10,7 +10,7 @@ from duckflow.app.places import open_log
 from duckflow.config.loading import load
 from duckflow.llm.default_model import ModelChoice
 from duckflow.loops.session import Session
-from duckflow.loops.undo.rewind import Rewind
+from duckflow.loops.undo.rewind import rewind
 from duckflow.store.sessions import SessionSummary
 from duckflow.ui.views.events import Describer
 from duckflow.ui.views.undo import undo_text
@@ -25,8 +25,9 @@ async def rewind_session(found: SessionSummary, before: int, *, files: bool, con
     app = App(Opening(load(folder), folder, found.id, keeps_mode=True), choice, os.environ)
     try:
         app.begin()
-        going = Rewind(app.session, app.log, app.undoing)
-        report = await going.back_to(before, conversation=conversation, files=files)
+        report = await rewind(
+            app.session, app.log, app.undoing, before, conversation=conversation, files=files
+        )
         told = Describer()(app.log.load(found.id)[-1].event)
     finally:
         await app.aclose()

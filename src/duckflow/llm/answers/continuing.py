@@ -70,9 +70,7 @@ async def collect_whole(
         except ProviderError:
             return response  # perhaps a refused limit; the partial answer is more useful than this error
     if response.stop == "length" and only_thought(response):
-        error = BadAnswer("llm.thought_only_still", rounds=MOST_ROUNDS + 1)
-        error.usage = response.usage
-        raise error
+        raise BadAnswer("llm.thought_only_still", rounds=MOST_ROUNDS + 1).with_usage(response.usage)
     return response
 
 

@@ -29,19 +29,21 @@ class ReplyExtractor:
     """
 
     def __init__(self, *, plain: bool = False) -> None:
-        self._opening = _Opening(plain=plain)
+        self._plain = plain
+        self._opening = ""
+        """First characters, until they tell whether they begin an object or prose."""
+        self._thinking = False
+        self._form: Literal["object", "prose"] | None = None
         self._object = _ObjectReply()
         self._space = ""
+        """White space at the end of prose, held back because a reply does not end with any."""
 
     def feed(self, text: str) -> str:
         """Take the next piece of the answer, and return the next characters of the reply."""
-        text = self._opening.feed(text)
-        if self._opening.form == "prose":
-            return self._prose(text)
-        return self._object.feed(text) if text else ""
-
-    def _prose(self, text: str) -> str:
-        """Hold back trailing white space until more text follows, since a reply does not end with any."""
+        if self._form is None:
+            text = self._open(text)
+        if self._form == "object":
+            return self._object.feed(text)
         shown = text.rstrip()
         if not shown:
             self._space += text
@@ -49,32 +51,21 @@ class ReplyExtractor:
         shown, self._space = self._space + shown, text[len(shown) :]
         return shown
 
-
-class _Opening:
-    """Buffer for the first characters of an answer, until they tell whether it is an object or prose."""
-
-    def __init__(self, *, plain: bool) -> None:
-        self._plain = plain
-        self._held = ""
-        self._thinking = False
-        self.form: Literal["object", "prose"] | None = None
-
-    def feed(self, text: str) -> str:
-        if self.form:
-            return text
-        seen = self._held + text
+    def _open(self, text: str) -> str:
+        """Return the characters seen so far, without thoughts, once their form is known."""
+        seen = self._opening + text
         if not self._thinking:
             seen = seen.lstrip("\ufeff \t\r\n")
             self._thinking = seen.startswith(_THINK)
         if self._thinking:
             end = seen.find(_THOUGHT)
             if end < 0:
-                self._held = seen[-len(_THOUGHT) :]
+                self._opening = seen[-len(_THOUGHT) :]
                 return ""
             seen, self._thinking = seen[end + len(_THOUGHT) :].lstrip(), False
-        self.form = self._decide(seen)
-        self._held = "" if self.form else seen
-        return seen if self.form else ""
+        self._form = self._decide(seen)
+        self._opening = "" if self._form else seen
+        return seen if self._form else ""
 
     def _decide(self, seen: str) -> Literal["object", "prose"] | None:
         if not seen or _THINK.startswith(seen):

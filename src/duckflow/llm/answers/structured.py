@@ -64,7 +64,7 @@ async def ask(
                 is_usable=lambda cut: _is_usable(cut, request, answer),
             )
         except ProviderError as error:
-            error.usage = spent + (error.usage or Usage())
+            error.with_usage(spent)
             raise
         spent += response.usage
         try:
@@ -81,9 +81,7 @@ async def ask(
             thoughts = tuple(response.thoughts)
             return StructuredAnswer(value, response.text, spent, read.notes, read.unused, thoughts)
     problem = cut(_encodable("; ".join(faults)), _PROBLEM)
-    error = BadAnswer("llm.bad_answer", output=request.output, problem=problem)
-    error.usage = spent
-    raise error
+    raise BadAnswer("llm.bad_answer", output=request.output, problem=problem).with_usage(spent)
 
 
 def _understand(

@@ -152,17 +152,12 @@ class EmbeddedModel:
                 if await self._state(worker, "restore", known):
                     return
                 await asyncio.to_thread(self._states.drop, known)
-        await self._read(worker, messages[0], report)
-        await self._save(worker, name)
-
-    async def _read(
-        self, worker: WorkerProcess, beginning: ChatMessage, report: Callable[[float], None]
-    ) -> None:
-        request = ModelRequest(output="Nothing", messages=(beginning,), max_tokens=1, temperature=0.0)
+        request = ModelRequest(output="Nothing", messages=(messages[0],), max_tokens=1, temperature=0.0)
         async with closing(self._chunks(worker, request)) as chunks:
             async for chunk in chunks:
                 if read := chunk.get("prompt_progress"):
                     report(read["processed"] / max(read["total"], 1))
+        await self._save(worker, name)
 
     async def _chunks(self, worker: WorkerProcess, request: ModelRequest) -> AsyncGenerator[dict[str, Any]]:
         """Yield the chunks of the answer; stop the generation if the reader leaves early."""

@@ -1,8 +1,8 @@
 """Model that reads its answers from a file, for tests and demonstrations (N, K2)."""
 
 import asyncio
-from collections import defaultdict, deque
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Literal
@@ -53,19 +53,15 @@ class ScriptedLine(Frozen):
 class ScriptedModel:
     """Model whose calls each take the next unused line for the requested type of output."""
 
-    def __init__(self, lines: Iterable[ScriptedLine], traits: ModelTraits, file: str = "script") -> None:
-        self._lines: defaultdict[str, deque[ScriptedLine]] = defaultdict(deque)
+    def __init__(
+        self, lines: Iterable[ScriptedLine], traits: ModelTraits, file: str, asked: Mapping[str, int]
+    ) -> None:
+        self._lines: defaultdict[str, list[ScriptedLine]] = defaultdict(list)
         for line in lines:
             self._lines[line.output].append(line)
-        self._taken: defaultdict[str, int] = defaultdict(int)
+        self._taken = Counter(asked)
         self.traits = traits
         self._file = file
-
-    def skip(self, asked: Mapping[str, int]) -> None:
-        """Skip lines that an earlier process used, counted by type of output."""
-        for output, count in asked.items():
-            for _ in range(min(count, len(self._lines[output]))):
-                self._take(output)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
         """Stream the next answer."""
@@ -95,12 +91,12 @@ class ScriptedModel:
         yield StreamEnd(stop=line.stop, usage=line.usage or _estimate(request, text))
 
     def _take(self, output: str) -> ScriptedLine:
-        if not self._lines[output]:
-            raise ProviderError(
-                "llm.script_exhausted", file=self._file, output=output, count=self._taken[output]
-            )
-        self._taken[output] += 1
-        return self._lines[output].popleft()
+        lines = self._lines[output]
+        taken = min(self._taken[output], len(lines))
+        if taken == len(lines):
+            raise ProviderError("llm.script_exhausted", file=self._file, output=output, count=taken)
+        self._taken[output] = taken + 1
+        return lines[taken]
 
 
 async def _pass(gate: Path) -> None:
@@ -113,15 +109,13 @@ async def open_scripted(
     file: Path, traits: ModelTraits, asked: Mapping[str, int] = MappingProxyType({})
 ) -> ScriptedModel:
     """Open the model of a JSON Lines file. `asked` counts the answers already used, by type of output."""
-    lines = await asyncio.to_thread(read_script, file)
+    lines = await asyncio.to_thread(_read_script, file)
     if any(line.tool_calls for line in lines):
         traits = replace(traits, native_tools=True)
-    model = ScriptedModel(lines, traits, str(file))
-    model.skip(asked)
-    return model
+    return ScriptedModel(lines, traits, str(file), asked)
 
 
-def read_script(file: Path) -> list[ScriptedLine]:
+def _read_script(file: Path) -> list[ScriptedLine]:
     """Read all lines of a script. Raise UsageError for the first invalid one."""
     try:
         with file.open("rb") as script:
@@ -130,18 +124,15 @@ def read_script(file: Path) -> list[ScriptedLine]:
         raise UsageError("llm.script_unreadable", file=str(file), problem=exc.strerror or str(exc)) from exc
     if len(content) > MAX_SCRIPT_BYTES:
         raise UsageError("llm.script_unreadable", file=str(file), problem=f"> {MAX_SCRIPT_BYTES} bytes")
-    return list(_parse(file, content))
-
-
-def _parse(file: Path, content: bytes) -> Iterator[ScriptedLine]:
+    lines: list[ScriptedLine] = []
     for number, line in enumerate(content.split(b"\n"), start=1):
-        if not line.strip():
-            continue
         try:
-            yield ScriptedLine.model_validate_json(line)
+            if line.strip():
+                lines.append(ScriptedLine.model_validate_json(line))
         except ValidationError as exc:
             problem = describe_faults(exc, ScriptedLine)
             raise UsageError("llm.script_malformed", file=str(file), line=number, problem=problem) from exc
+    return lines
 
 
 def _fault(error: Fault, request: ModelRequest) -> Unavailable:

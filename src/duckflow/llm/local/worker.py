@@ -84,7 +84,9 @@ class Worker:
                 done = self._post(f"/slots/0?action={asked['action']}", {"filename": asked["file"]})
                 self._line.write({"id": asked["state"], "done": done is not None})
             else:
-                self._line.write({"id": asked["count"], "tokens": self._count(asked["text"])})
+                answer = self._post("/tokenize", {"content": asked["text"]})
+                tokens = len(answer["tokens"]) if answer and "tokens" in answer else None
+                self._line.write({"id": asked["count"], "tokens": tokens})
 
     def _listen(self) -> None:
         while True:
@@ -115,10 +117,6 @@ class Worker:
         if schema is not None:
             body["grammar"] = str(self._runtime.json_schema_to_grammar({**schema, **_NO_SPACE}))
         return body
-
-    def _count(self, text: str) -> int | None:
-        answer = self._post("/tokenize", {"content": text})
-        return len(answer["tokens"]) if answer and "tokens" in answer else None
 
     def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
         """Call the runtime's HTTP server, for functions its Python API lacks. Return None on failure.

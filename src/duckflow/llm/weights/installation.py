@@ -31,11 +31,6 @@ class ModelStatus(Frozen):
     path: Path | None
     for_tests: bool
 
-    @property
-    def installed(self) -> bool:
-        """Return True if the model is installed."""
-        return self.path is not None
-
 
 def models_folder() -> Path:
     """Return the folder of the weights."""

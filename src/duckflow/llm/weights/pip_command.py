@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -106,10 +107,8 @@ def _bytes_under(folder: Path) -> int:
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:
-            try:
+            with suppress(OSError):  # pip moves files while we count them
                 total += (Path(parent) / name).stat().st_size
-            except OSError:  # pip moves files while we count them
-                continue
     return total
 
 

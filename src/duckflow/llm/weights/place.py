@@ -51,12 +51,10 @@ class WeightsFiles:
         """Return the finished file if it is intact. A mark file saves hashing it again on later starts."""
         try:
             found = self.file.stat()
-            if self._marked() == self._marking(found):
+            if self._is_marked(found):
                 return self.file
-            if (
-                found.st_size != self.weights.size
-                or digest(self.file, 0, found.st_size) != self.weights.sha256
-            ):
+            size = found.st_size
+            if size != self.weights.size or digest(self.file, 0, size) != self.weights.sha256:
                 return None
         except OSError:
             return None
@@ -100,7 +98,7 @@ class WeightsFiles:
     def finish(self, report: Report) -> bool:
         """Verify the `.part` file, sync it and give it its final name. Return False if it is wrong."""
         size = self.weights.size
-        report(Progress(done_bytes=size, total_bytes=size, source="check"))
+        report(self.progress(size, "check"))
         if self.gathered() != size or digest(self.part, 0, size) != self.weights.sha256:
             return False
         with self.part.open("rb") as gathered:
@@ -146,11 +144,10 @@ class WeightsFiles:
         total = self.weights.size
         return Progress(done_bytes=min(done, total), total_bytes=total, source=source)
 
-    def _marked(self) -> object:
-        try:
-            return json.loads(self._mark.read_bytes())
-        except (OSError, ValueError):
-            return None
+    def _is_marked(self, found: os.stat_result) -> bool:
+        with suppress(OSError, ValueError):
+            return json.loads(self._mark.read_bytes()) == self._marking(found)
+        return False
 
     def _marking(self, found: os.stat_result) -> dict[str, object]:
         # Users can set mtime, but only the system sets ctime.

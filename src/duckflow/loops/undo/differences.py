@@ -29,9 +29,12 @@ class Differences:
         texts = await run_in_thread(lambda: {path: self._text(word) for path, word in found.items()})
         return {path: text for path, text in texts.items() if text is not None}
 
+    def _content(self, word: str | None) -> bytes | None:
+        return self._kept.content(word) if word not in (None, FOLDER) else None
+
     def _text(self, word: str | None) -> str | None:
-        data = self._kept.content(word) if word not in (None, FOLDER) else None
         try:
+            data = self._content(word)
             return data.decode() if data is not None else None
         except UnicodeDecodeError:
             return None
@@ -44,7 +47,7 @@ class Differences:
             return f"{error}\n"
         if (now.word if now else None) == change.before:
             return ""
-        before = self._kept.content(change.before) if change.before not in (None, FOLDER) else None
+        before = self._content(change.before)
         if change.before not in (None, FOLDER) and before is None:
             return f"--- a/{path}\n+++ b/{path}\n(the content before is not kept any more)\n"
         return difference_of(path, before, now.data if now and now.word != FOLDER else None)

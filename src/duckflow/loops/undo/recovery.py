@@ -1,6 +1,6 @@
 """Recovery after a crash: compare the records with the files, and report. Nothing is run again (C5)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from duckflow.safety.files.path_states import Finding
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.copy.copies import CopyFolders
 from duckflow.safety.sandbox.copy.copy_writer import apply_effects
+from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.kept_files import KeptFiles
 
 _LABEL = 120
@@ -50,91 +51,86 @@ def finish_applying(copies: Path, workspace: Workspace, kept: KeptFiles) -> None
         copy.release()
 
 
-class Recovery:
-    """Runs once, when a session is opened again."""
+def recover(
+    session: Session, workspace: Workspace, kept: KeptFiles, log: SqliteEventLog
+) -> tuple[ActionFinished, ...]:
+    """Record how the actions ended that a crash interrupted. Call it once, when a session is opened again."""
+    state = session.state
+    if not _was_interrupted(state):
+        return ()
+    waiting = state.approval is not None and state.approval.task_id is None
+    succeeded = _finished(log.load(state.session_id))
+    found: dict[Finding, list[str]] = {"done": succeeded, "not_done": [], "unknown": []}
+    ended: list[ActionFinished] = []
+    for running in (state.running, state.task_running):
+        if running is not None:
+            finding, changes = _look(running, workspace, kept, state.session_id)
+            found[finding].append(_label(running.action))
+            ended.append(_end(running, finding, changes, session))
+    background = session.state.background_commands
+    for one in background:
+        label = cut(f"shell.start {' '.join(one.command.split())}", _LABEL)
+        found["unknown"].append(label)
+        with suppress(ValueError):  # its start succeeded, but its end counts
+            found["done"].remove(label)
+    session.record(
+        Recovered(
+            finished=tuple(found["done"]),
+            not_done=tuple(found["not_done"]),
+            unknown=tuple(found["unknown"]),
+            not_run=() if waiting else tuple(map(_label, state.queue)),
+        ),
+        *(CommandEnded(command=one, how="unknown") for one in background),
+        *kept.take_notices(),
+    )
+    return tuple(ended)
 
-    def __init__(self, session: Session, workspace: Workspace, kept: KeptFiles) -> None:
-        self._session = session
-        self._workspace = workspace
-        self._kept = kept
 
-    @property
-    def _state(self) -> AgentState:
-        return self._session.state
+def _look(
+    running: ActionStarted, workspace: Workspace, kept: KeptFiles, session_id: str
+) -> tuple[Finding, tuple[FileChange, ...]]:
+    if running.effect in ("read", "consent", "fetch"):
+        return "not_done", ()  # their effects are recorded only with their result
+    if running.effect == "foreign":
+        return "unknown", ()
+    for name in ("path", "to"):
+        path = running.action.args.get(name)
+        if isinstance(path, str):
+            workspace.sweep(path)
+    try:
+        intended = net_changes(kept.changes(session_id, running.action_id))
+        if not intended:
+            surely = running.effect in ("write", "delete") and not kept.doubtful
+            return "not_done" if surely else "unknown", ()
+    except UserError:
+        return "unknown", ()
+    findings: list[Finding] = [workspace.paths.finding(one) for one in intended]
+    done = tuple(one for one, finding in zip(intended, findings, strict=True) if finding == "done")
+    same = len(set(findings)) == 1
+    return findings[0] if same else "unknown", done
 
-    def recover(self, earlier: Callable[[], Sequence[StoredEvent]]) -> tuple[ActionFinished, ...]:
-        """Record the outcome of interrupted actions. `earlier` returns the events of the session so far."""
-        if not _was_interrupted(self._state):
-            return ()
-        waiting = self._state.approval is not None and self._state.approval.task_id is None
-        not_run = () if waiting else tuple(_label(action) for action in self._state.queue)
-        found: dict[Finding, list[str]] = {"done": _finished(earlier()), "not_done": [], "unknown": []}
-        ended: list[ActionFinished] = []
-        for running in (self._state.running, self._state.task_running):
-            if running is not None:
-                finding, changes = self._look(running)
-                found[finding].append(_label(running.action))
-                ended.append(self._end(running, finding, changes))
-        background = self._state.background_commands
-        for one in background:
-            label = cut(f"shell.start {' '.join(one.command.split())}", _LABEL)
-            found["unknown"].append(label)
-            with suppress(ValueError):  # its start succeeded, but its end counts
-                found["done"].remove(label)
-        self._session.record(
-            Recovered(
-                finished=tuple(found["done"]),
-                not_done=tuple(found["not_done"]),
-                unknown=tuple(found["unknown"]),
-                not_run=not_run,
-            ),
-            *(CommandEnded(command=one, how="unknown") for one in background),
-            *self._kept.take_notices(),
-        )
-        return tuple(ended)
 
-    def _look(self, running: ActionStarted) -> tuple[Finding, tuple[FileChange, ...]]:
-        if running.effect in ("read", "consent", "fetch"):
-            return "not_done", ()  # their effects are recorded only with their result
-        if running.effect == "foreign":
-            return "unknown", ()
-        for name in ("path", "to"):
-            path = running.action.args.get(name)
-            if isinstance(path, str):
-                self._workspace.sweep(path)
-        try:
-            intended = net_changes(self._kept.changes(self._state.session_id, running.action_id))
-            if not intended:
-                surely = running.effect in ("write", "delete") and not self._kept.doubtful
-                return "not_done" if surely else "unknown", ()
-        except UserError:
-            return "unknown", ()
-        findings: list[Finding] = [self._workspace.paths.finding(one) for one in intended]
-        done = tuple(one for one, finding in zip(intended, findings, strict=True) if finding == "done")
-        same = len(set(findings)) == 1
-        return findings[0] if same else "unknown", done
-
-    def _end(
-        self, running: ActionStarted, finding: Finding, changes: tuple[FileChange, ...]
-    ) -> ActionFinished:
-        left = self._state.queue if running.task_id is None else ()
-        path = running.action.args.get("path")
-        ended = ActionFinished(
-            action_id=running.action_id,
-            operation=running.action.operation,
-            outcome=_OUTCOMES[finding],
-            text=_TEXTS[finding],
-            path=path if isinstance(path, str) else None,
-            changed=tuple(dict.fromkeys(change.path for change in changes)),
-            removed=tuple(change.path for change in changes if change.after is None),
-            changes=changes,
-            exact=running.effect == "execute" and bool(changes),
-            evidence_id=self._session.next_evidence_id(),
-            not_run=tuple(action.operation for action in left),
-            task_id=running.task_id,
-        )
-        self._session.record(ended)
-        return ended
+def _end(
+    running: ActionStarted, finding: Finding, changes: tuple[FileChange, ...], session: Session
+) -> ActionFinished:
+    left = session.state.queue if running.task_id is None else ()
+    path = running.action.args.get("path")
+    ended = ActionFinished(
+        action_id=running.action_id,
+        operation=running.action.operation,
+        outcome=_OUTCOMES[finding],
+        text=_TEXTS[finding],
+        path=path if isinstance(path, str) else None,
+        changed=tuple(dict.fromkeys(change.path for change in changes)),
+        removed=tuple(change.path for change in changes if change.after is None),
+        changes=changes,
+        exact=running.effect == "execute" and bool(changes),
+        evidence_id=session.next_evidence_id(),
+        not_run=tuple(action.operation for action in left),
+        task_id=running.task_id,
+    )
+    session.record(ended)
+    return ended
 
 
 def _was_interrupted(state: AgentState) -> bool:

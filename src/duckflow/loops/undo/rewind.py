@@ -14,30 +14,32 @@ from duckflow.loops.undo.undo import Undo
 from duckflow.store.event_log import SqliteEventLog
 
 
-class Rewind:
-    """Rewinds a session for the user. Rewound events stay in the log; files are restored by undo."""
+async def rewind(
+    session: Session,
+    log: SqliteEventLog,
+    undoing: Undo,
+    before: int,
+    *,
+    conversation: bool = True,
+    files: bool = True,
+) -> UndoReport:
+    """Rewind to before the message with this event number. Return the report about restored files.
 
-    def __init__(self, session: Session, log: SqliteEventLog, undoing: Undo) -> None:
-        self._session = session
-        self._log = log
-        self._undoing = undoing
-
-    async def back_to(self, before: int, *, conversation: bool = True, files: bool = True) -> UndoReport:
-        """Rewind to before the message with this event number. Return the report about restored files."""
-        state = self._session.state
-        if state.running or state.task_running or state.background_runs:
-            raise UserError("undo.busy")
-        events = self._log.load(state.session_id)
-        message = _message_at(events, before)
-        report = UndoReport()
-        if files:
-            since = [one.event for one in events if one.seq >= message.seq]
-            done = {one.action_id for one in since if isinstance(one, ActionFinished)}
-            report = await self._undoing.undo_actions(done)
-        self._session.record(
-            Rewound(to=message.seq, text=message.text, conversation=conversation, files=files)
+    Rewound events stay in the log.
+    """
+    state = session.state
+    if state.running or state.task_running or state.background_runs:
+        raise UserError("undo.busy")
+    events = log.load(state.session_id)
+    message = _message_at(events, before)
+    report = UndoReport()
+    if files:
+        since = [one.event for one in events if one.seq >= message.seq]
+        report = await undoing.undo_actions(
+            {one.action_id for one in since if isinstance(one, ActionFinished)}
         )
-        return report
+    session.record(Rewound(to=message.seq, text=message.text, conversation=conversation, files=files))
+    return report
 
 
 def past_messages(events: Sequence[StoredEvent]) -> Sequence[PastMessage]:

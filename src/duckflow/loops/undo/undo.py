@@ -121,11 +121,12 @@ class Undo:
 
     async def _take_back(self, sets: Sequence[ChangeSet], known: Sequence[ChangeSet]) -> UndoReport:
         if not sets:
-            return UndoReport(commands=_commands_since(known[:1], known))
+            return UndoReport(commands=_commands(known))
         report = await self._change_back(sets, redo=False)
         covered = {change.path for one in sets if one.command for change in one.changes}
         restored = tuple(dict.fromkeys(change.path for change in report.restored if change.path in covered))
-        return replace(report, commands=_commands_since(sets, known), covered=restored)
+        start = [one.action_id for one in known].index(sets[0].action_id)
+        return replace(report, commands=_commands(known[start:]), covered=restored)
 
     async def _change_back(self, sets: Sequence[ChangeSet], *, redo: bool) -> UndoReport:
         state = self._state
@@ -185,8 +186,12 @@ class Undo:
     def _make(self, steps: Sequence["_Step"], access: Access) -> Iterable[LeftFile]:
         """Record some steps, then take them. Return the files that could not be restored."""
         try:
+            changes = [
+                change_of(step.path, step.now and step.now[:2], step.wanted and step.wanted[:2])
+                for step in steps
+            ]
             replaced = (step.now for step in steps if step.now is not None and step.now.word != FOLDER)
-            access.record([step.change for step in steps], {one.word: one.data for one in replaced})
+            access.record(changes, {one.word: one.data for one in replaced})
         except ToolError as error:
             return [LeftFile(path=step.path, reason="failed", detail=str(error)) for step in steps]
         left: list[LeftFile] = []
@@ -201,12 +206,9 @@ class Undo:
         return left
 
 
-def _commands_since(sets: Sequence[ChangeSet], known: Sequence[ChangeSet]) -> tuple[str, ...]:
-    """Return the commands since the first of these sets. Their unknown effects are not undone."""
-    if not sets:
-        return ()
-    start = [one.action_id for one in known].index(sets[0].action_id)
-    return tuple(one.command for one in known[start:] if one.command and not one.exact)
+def _commands(sets: Iterable[ChangeSet]) -> tuple[str, ...]:
+    """Return the commands with unknown effects, which are not undone."""
+    return tuple(one.command for one in sets if one.command and not one.exact)
 
 
 class _Step(NamedTuple):
@@ -215,10 +217,6 @@ class _Step(NamedTuple):
     wanted: PathState | None
     folders: tuple[str, ...] = ()
     """Folders that were created for it, and are removed with it if they are empty."""
-
-    @property
-    def change(self) -> FileChange:
-        return change_of(self.path, self.now and self.now[:2], self.wanted and self.wanted[:2])
 
 
 def _joined(newest_first: Sequence[FileChange]) -> tuple[FileChange, list[LeftFile]]:
