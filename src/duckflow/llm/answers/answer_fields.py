@@ -1,6 +1,6 @@
 """Find the fields of an answer in a model's text, in every form that has one plain meaning (A6)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple, cast, get_origin
 
 from pydantic import BaseModel, JsonValue
@@ -53,22 +53,18 @@ def read_fields(text: str, shape: type[BaseModel], *, ended: bool) -> AnswerFiel
 
 def _unwrapped(value: JsonObject | list[JsonValue], shape: type[BaseModel]) -> JsonObject:
     """Unwrap an answer from a list or object. A bare list becomes the shape's only list field."""
-    known = shape.model_fields
+    known = shape.model_fields.keys()
     if isinstance(value, list):
         first = value[0] if len(value) == 1 else None
-        if isinstance(first, dict) and _names(first, known):
+        if isinstance(first, dict) and first.keys() & known:
             return first
-        lists = [name for name, field in known.items() if get_origin(field.annotation) is tuple]
+        lists = [name for name, field in shape.model_fields.items() if get_origin(field.annotation) is tuple]
         if len(lists) != 1:
             raise UnusableAnswer("the answer is a list: give one JSON object")
         return {lists[0]: value}
-    inner = [one for one in value.values() if isinstance(one, dict) and _names(one, known)]
-    around = len(inner) == 1 and not _names(value, known) and not _operation_key(value)
+    inner = [one for one in value.values() if isinstance(one, dict) and one.keys() & known]
+    around = len(inner) == 1 and not value.keys() & known and not _operation_key(value)
     return inner[0] if around else value
-
-
-def _names(value: JsonObject, known: Iterable[str]) -> bool:
-    return any(name in value for name in known)
 
 
 def _with_usual_names(fields: JsonObject) -> JsonObject:

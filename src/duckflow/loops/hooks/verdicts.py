@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -106,12 +107,9 @@ def _judge(hook: Hook, said: dict[str, Any]) -> HookVerdict:
 
 
 def _read_json(output: str) -> dict[str, Any] | None:
-    if not output.startswith("{"):
-        return None
-    try:
+    found = None
+    with suppress(ValueError, RecursionError):
         found = json.loads(output)
-    except (ValueError, RecursionError):
-        return None
     return cast("dict[str, Any]", found) if isinstance(found, dict) else None
 
 

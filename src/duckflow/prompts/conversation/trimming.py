@@ -54,7 +54,10 @@ class Trimmer:
         self._kept = self._needed | {
             at
             for at, entry in enumerate(state.transcript)
-            if at >= begun and entry.path in changed and not entry.stale and _shows_change(entry)
+            if at >= begun
+            and entry.path in changed
+            and not entry.stale
+            and (entry.supports == "change" or entry.digest is not None)
         }
         """These, and results that show what the request changed."""
 
@@ -140,10 +143,6 @@ class Trimmer:
             await self._lines.replace(line, text, "evidence")
             if self._lines.tokens <= limit:
                 return
-
-
-def _shows_change(entry: TranscriptEntry) -> bool:
-    return entry.supports == "change" or entry.digest is not None
 
 
 def _stub(entry: TranscriptEntry, reason: str) -> str:
