@@ -51,10 +51,8 @@ def _walk(model: type[Frozen], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
 
 def variable_for(key: str) -> str:
     """Return the environment variable that sets a key: `llm.fast` is DUCKFLOW_LLM__FAST."""
-    for variable, short in SHORT_VARIABLES.items():
-        if short == key:
-            return variable
-    return "DUCKFLOW_" + key.replace(".", "__").upper()
+    short = {setting: variable for variable, setting in SHORT_VARIABLES.items()}
+    return short.get(key) or "DUCKFLOW_" + key.replace(".", "__").upper()
 
 
 def nearest(key: str) -> str | None:
@@ -64,14 +62,12 @@ def nearest(key: str) -> str | None:
     if key.startswith(REMOVED):
         return None
     known = [*leaves(), *sections()]
-    last = key.rpartition(".")[2]
-    moved = [one for one in known if one.rpartition(".")[2] == last]
-    if moved:
-        return moved[0]
-    alike = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
-    if alike:
-        return alike[0]
     words = {one.rpartition(".")[2]: one for one in reversed(known)}
+    last = key.rpartition(".")[2]
+    if last in words:
+        return words[last]
+    if alike := difflib.get_close_matches(key, known, n=1, cutoff=0.6):
+        return alike[0]
     alike = difflib.get_close_matches(last, words, n=1, cutoff=0.7)
     return words[alike[0]] if alike else None
 

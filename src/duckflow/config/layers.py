@@ -28,12 +28,7 @@ _TYPE_KEYS: Mapping[str, str] = {
 }
 """Pydantic's error types and the catalogue key for each."""
 
-_BOUNDS: Mapping[str, tuple[str, str]] = {
-    "greater_than_equal": ("≥", "ge"),
-    "greater_than": (">", "gt"),
-    "less_than_equal": ("≤", "le"),
-    "less_than": ("<", "lt"),
-}
+_BOUNDS = {"greater_than_equal": "≥", "greater_than": ">", "less_than_equal": "≤", "less_than": "<"}
 
 
 class SettingsLayer(NamedTuple):
@@ -51,15 +46,6 @@ class SettingsLayer(NamedTuple):
         return f"{origin}:{line}" if line else origin
 
 
-def from_tables(kind: Kind, tables: Mapping[str, object], origin: str, text: str) -> SettingsLayer:
-    """Build and check the layer of a TOML file."""
-    values = dict(flatten(tables))
-    layer = SettingsLayer(kind, values, dict.fromkeys(values, origin), text)
-    _refuse_unknown(layer)
-    check(layer)
-    return layer
-
-
 def flatten(tables: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     """Yield the values of nested tables by dotted key."""
     for name, value in tables.items():
@@ -70,25 +56,25 @@ def flatten(tables: Mapping[str, object], prefix: str = "") -> Iterator[tuple[st
             yield key, value
 
 
-def _refuse_unknown(layer: SettingsLayer) -> None:
-    for key, value in layer.values.items():
-        if key in leaves():
-            continue
-        where = layer.place(key)
-        if key in sections():
-            raise UsageError("config.not_table", where=where, setting=key, found=shown(value))
-        guess = nearest(key)
-        if guess is None:
-            raise UsageError("config.unknown_key", where=where, setting=_printable(key))
-        raise UsageError("config.unknown_key_near", where=where, setting=_printable(key), nearest=guess)
-
-
-def check(layer: SettingsLayer) -> None:
-    """Validate each value separately, so that overridden values are checked too."""
+def checked(layer: SettingsLayer) -> SettingsLayer:
+    """Refuse unknown keys, and validate each value separately, so that overridden values are checked too."""
+    for key in layer.values:
+        if key not in leaves():
+            raise _unknown(layer, key)
     for key, value in layer.values.items():
         fault = find_fault(key, value)
         if fault is not None:
             raise _sentence(layer, key, fault)
+    return layer
+
+
+def _unknown(layer: SettingsLayer, key: str) -> UsageError:
+    where, setting = layer.place(key), _printable(key)
+    if key in sections():
+        return UsageError("config.not_table", where=where, setting=key, found=shown(layer.values[key]))
+    if guess := nearest(key):
+        return UsageError("config.unknown_key_near", where=where, setting=setting, nearest=guess)
+    return UsageError("config.unknown_key", where=where, setting=setting)
 
 
 def find_fault(key: str, value: object) -> Mapping[str, Any] | None:
@@ -111,28 +97,20 @@ def validate(values: Mapping[str, object]) -> Settings:
         for part in path:
             table = table.setdefault(part, {})
         table[last] = value
-    return Settings.model_validate_json(json.dumps(nested, default=_foreign), strict=True)
-
-
-def _foreign(value: object) -> dict[str, str]:
-    """Convert TOML's dates and times, which no setting accepts, to a value that always fails validation."""
-    return {"not in JSON": str(value)}
+    # No setting accepts TOML's dates and times, so they become a value that always fails validation.
+    text = json.dumps(nested, default=lambda value: {"not in JSON": str(value)})
+    return Settings.model_validate_json(text, strict=True)
 
 
 def _sentence(layer: SettingsLayer, key: str, fault: Mapping[str, Any]) -> UsageError:
-    where, found = layer.place(key), shown(layer.values[key])
-    possible = choices(leaves()[key].annotation)
-    if possible:
-        listed = ", ".join(shown(one) for one in possible)
-        return UsageError("config.not_one_of", where=where, setting=key, choices=listed, found=found)
+    said = {"where": layer.place(key), "setting": key, "found": shown(layer.values[key])}
     kind = fault["type"]
+    if possible := choices(leaves()[key].annotation):
+        return UsageError("config.not_one_of", choices=", ".join(map(shown, possible)), **said)
     if kind in _BOUNDS:
-        sign, name = _BOUNDS[kind]
-        bound = f"{sign} {fault['ctx'][name]}"
-        return UsageError("config.out_of_range", where=where, setting=key, bound=bound, found=found)
-    if kind in _TYPE_KEYS:
-        return UsageError(_TYPE_KEYS[kind], where=where, setting=key, found=found)
-    return UsageError("config.bad_value", where=where, setting=key, found=found)
+        (bound,) = fault["ctx"].values()
+        return UsageError("config.out_of_range", bound=f"{_BOUNDS[kind]} {bound}", **said)
+    return UsageError(_TYPE_KEYS.get(kind, "config.bad_value"), **said)
 
 
 def shown(value: object) -> str:

@@ -2,7 +2,7 @@
 
 import os
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -12,10 +12,9 @@ from duckflow.config.keys import SHORT_VARIABLES, leaves, nearest, variable_for
 from duckflow.config.layers import (
     Kind,
     SettingsLayer,
-    check,
+    checked,
     find_fault,
     flatten,
-    from_tables,
     shown,
     validate,
 )
@@ -117,35 +116,22 @@ def _listed(value: object) -> object:
 
 
 def _from_text(kind: Kind, path: Path, text: str | None) -> SettingsLayer:
-    if text is None:
-        return SettingsLayer(kind, {}, {})
-    return from_tables(kind, parse(text, path), str(path), text)
+    values = dict(flatten(parse(text, path))) if text else {}
+    return checked(SettingsLayer(kind, values, dict.fromkeys(values, str(path)), text or ""))
 
 
 def _from_environment(environ: Mapping[str, str]) -> SettingsLayer:
-    values: dict[str, object] = {}
-    origins: dict[str, str] = {}
-    for variable, key in _settings_in(environ):
-        if key not in leaves():
-            raise _unknown(variable, key)
-        values[key] = _value(key, environ[variable])
-        origins[key] = variable
-    layer = SettingsLayer("environment", values, origins)
-    check(layer)
-    return layer
-
-
-def _settings_in(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield variables and their keys, short names first, so that the long name wins if both are set.
-
-    Other names without a double underscore, such as DUCKFLOW_STATE_DIR, are not settings.
-    """
-    for variable, key in SHORT_VARIABLES.items():
-        if environ.get(variable):
-            yield variable, key
+    # If a short and a long name are set, the long one wins. Other names, such as DUCKFLOW_STATE_DIR, have
+    # no double underscore.
+    origins = {key: variable for variable, key in SHORT_VARIABLES.items() if environ.get(variable)}
     for variable in sorted(environ):
         if variable.startswith(_PREFIX) and "__" in variable and environ[variable]:
-            yield variable, variable.removeprefix(_PREFIX).replace("__", ".").lower()
+            key = variable.removeprefix(_PREFIX).replace("__", ".").lower()
+            if key not in leaves():
+                raise _unknown(variable, key)
+            origins[key] = variable
+    values = {key: _value(key, environ[variable]) for key, variable in origins.items()}
+    return checked(SettingsLayer("environment", values, origins))
 
 
 def _value(key: str, raw: str) -> object:
@@ -154,12 +140,9 @@ def _value(key: str, raw: str) -> object:
         parsed = tomllib.loads(f"value = {raw}")
     except (ValueError, RecursionError):
         return raw
-    if list(parsed) != ["value"]:
+    if list(parsed) != ["value"] or (find_fault(key, parsed["value"]) and not find_fault(key, raw)):
         return raw
-    value = parsed["value"]
-    if find_fault(key, value) and not find_fault(key, raw):
-        return raw
-    return value
+    return parsed["value"]
 
 
 def _unknown(variable: str, key: str) -> UsageError:
@@ -172,9 +155,7 @@ def _unknown(variable: str, key: str) -> UsageError:
 def _from_flags(flags: Mapping[str, object]) -> SettingsLayer:
     values = {key: value for key, value in flags.items() if value is not None}
     names = {key: "--" + key.rpartition(".")[2].replace("_", "-") for key in values}
-    layer = SettingsLayer("flag", values, names)
-    check(layer)
-    return layer
+    return checked(SettingsLayer("flag", values, names))
 
 
 def _merge(layers: Sequence[SettingsLayer]) -> Settings:

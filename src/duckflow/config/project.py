@@ -75,8 +75,5 @@ def _loosens(direction: Direction, now: object, wanted: object) -> bool:
 def _loose_server(server: Mapping[str, object]) -> bool:
     """Return whether a project's server leaves the sandbox, may write, or uses data of the user."""
     free = ("command", "url", "enabled", "network", "start_timeout_s", "timeout_s")
-    given = {key: value for key, value in server.items() if key not in free}
-    return any(
-        (key, value) not in (("sandbox", True), ("workspace", "read"), ("workspace", "none"))
-        for key, value in given.items()
-    )
+    strict = (("sandbox", True), ("workspace", "read"), ("workspace", "none"))
+    return any(key not in free and (key, value) not in strict for key, value in server.items())
