@@ -77,12 +77,11 @@ def test_the_steps_are_taken_once_and_remembered(path):
     Database(path).close()
 
 
-def test_steps_that_fail_leave_the_file_as_it_was(tmp_path, monkeypatch):
+def test_steps_that_fail_leave_the_file_as_it_was(tmp_path):
     connection = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
     broken = ("CREATE TABLE half (a)", "no statement")
-    monkeypatch.setattr("duckflow.store.database.migrations.MIGRATIONS", (*MIGRATIONS, broken))
     with pytest.raises(sqlite3.OperationalError, match="syntax error"):
-        migrate(connection, tmp_path)
+        migrate(connection, tmp_path, (*MIGRATIONS, broken))
     assert connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
     assert connection.execute("PRAGMA user_version").fetchone() == (0,)
     connection.close()

@@ -61,11 +61,6 @@ class HeadFile:
         finally:
             os.close(file)
 
-    def sync(self) -> None:
-        """Flush the file to disk. Once at the end is enough: until then it may be behind, but not wrong."""
-        with self.path.open("rb+") as file:
-            os.fsync(file)
-
 
 def _head(line: bytes) -> AuditHead | None:
     number, _, rest = line.partition(b"\n")[0].partition(b" ")
@@ -104,9 +99,9 @@ class Audit:
             self._file.advance(head)
 
     def close(self) -> None:
-        """Flush the file; no more entries are added."""
-        with suppress(OSError):
-            self._file.sync()
+        """Flush the file to disk. Once at the end is enough: until then it may be behind, but not wrong."""
+        with suppress(OSError), self._file.path.open("rb+") as file:
+            os.fsync(file)
 
 
 def stored_entries(connection: sqlite3.Connection) -> Iterator[AuditEntry]:

@@ -1,11 +1,12 @@
 """Opens connections for the whole store: durable, with a timeout, checked for damage, and migrated."""
 
 import sqlite3
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from duckflow.store.database.errors import is_damage
-from duckflow.store.database.migrations import Migrations, migrate
+from duckflow.store.database.migrations import MIGRATIONS, Migrations, migrate
 
 Check = Literal["quick_check", "integrity_check"] | None
 
@@ -18,11 +19,12 @@ class DatabaseDamaged(Exception):
 
 
 def connect(
-    path: Path, patience_s: float, *, check: Check = None, steps: Migrations | None = None
+    path: Path, patience_s: float, *, check: Check = None, steps: Migrations = MIGRATIONS
 ) -> sqlite3.Connection:
     """Open the file and bring its tables up to date; raises DatabaseDamaged if it is broken."""
     connection = sqlite3.connect(path, timeout=patience_s, isolation_level=None, check_same_thread=False)
-    connection.text_factory = _text
+    # A damaged byte spoils only its own character.
+    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
     try:
         for setting in _SETTINGS:
             connection.execute(f"PRAGMA {setting}")
@@ -34,11 +36,6 @@ def connect(
             raise DatabaseDamaged from exc
         raise
     return connection
-
-
-def _text(stored: bytes) -> str:
-    """Decode text so that a damaged byte spoils only its own character."""
-    return stored.decode("utf-8", "replace")
 
 
 def _check(connection: sqlite3.Connection, check: Check) -> None:

@@ -10,7 +10,7 @@ from duckflow.domain.errors import UserError
 from duckflow.domain.events import ErrorReported
 from duckflow.store.database.connections import Check, DatabaseDamaged, connect
 from duckflow.store.database.errors import is_damage, translated
-from duckflow.store.database.migrations import Migrations
+from duckflow.store.database.migrations import MIGRATIONS, Migrations
 from duckflow.store.database.opening import alone, make_private, sibling_file, transaction
 from duckflow.store.database.recovery import recover
 
@@ -29,7 +29,7 @@ class Database:
         path: Path,
         *,
         patience_s: float = PATIENCE_S,
-        steps: Migrations | None = None,
+        steps: Migrations = MIGRATIONS,
         rescue: Callable[[Path], ErrorReported] = recover,
     ) -> None:
         self.path = path

@@ -87,9 +87,8 @@ _INBOX = (
 MIGRATIONS: Migrations = (_SESSIONS_AND_EVENTS, _OUTCOMES, _AUDIT, _MEMORY, _SEALS, _INBOX)
 
 
-def migrate(connection: sqlite3.Connection, path: Path, steps: Migrations | None = None) -> None:
+def migrate(connection: sqlite3.Connection, path: Path, steps: Migrations = MIGRATIONS) -> None:
     """Apply the missing steps, all or none. Refuse a file of a newer version."""
-    steps = MIGRATIONS if steps is None else steps
     had = _version(connection)
     if had > len(steps):
         raise UserError("store.newer", path=str(path))

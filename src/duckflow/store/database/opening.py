@@ -32,23 +32,19 @@ def alone(path: Path, patience_s: float) -> Generator[None]:
     lock = os.open(sibling_file(path, "-lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     end = time.monotonic() + patience_s
     try:
-        while not _locked(lock):
-            if time.monotonic() >= end:
-                busy = sqlite3.OperationalError("another process is opening the file")
-                busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
-                raise busy
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as exc:
+                if time.monotonic() >= end:
+                    busy = sqlite3.OperationalError("another process is opening the file")
+                    busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
+                    raise busy from exc
             time.sleep(_PAUSE_S)
         yield
     finally:
         os.close(lock)
-
-
-def _locked(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 @contextmanager
