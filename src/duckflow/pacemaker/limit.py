@@ -69,12 +69,12 @@ def compute_limit(
 ) -> LoopLimit:
     """Compute the limit. `experience`: loops of similar requests. After any error: the set maximum or 15."""
     known = profile if profile in BASE_LOOPS else None
+    most = min(limits.max_loops, limits.hard_max_loops) if limits else LAST_RESORT
     try:
         if vitals is None or limits is None:
             raise ValueError("there are no vitals" if limits else "there are no limits")  # noqa: TRY301
-        return _compute(known, vitals, complexity, limits, used, experience)
+        return _compute(known, vitals, complexity, most, used, experience)
     except Exception as exc:  # noqa: BLE001 - I4: no fault in here may leave the work without a limit
-        most = _most(limits) if limits else LAST_RESORT
         return LoopLimit(limit=max(most, used), profile=known, used=used, maximum=most, fallback=repr(exc))
 
 
@@ -94,7 +94,7 @@ def _compute(
     profile: TaskProfile | None,
     vitals: Vitals,
     complexity: float,
-    limits: DynamicLimits,
+    most: int,
     used: int,
     experience: Sequence[int],
 ) -> LoopLimit:
@@ -104,7 +104,6 @@ def _compute(
     by_vitals = LOW_FACTOR if score < LOW_SCORE else HIGH_FACTOR if score > HIGH_SCORE else 1.0
     by_complexity = round(1.0 + COMPLEXITY_WEIGHT * complexity, EXACT)
     product = round(base * by_vitals * by_complexity, EXACT)
-    most = _most(limits)
     adjusted = (
         Adjustment(source="vitals", percent=round((by_vitals - 1) * 100)),
         Adjustment(source="complexity", percent=round((by_complexity - 1) * 100)),
@@ -126,10 +125,6 @@ def _compute(
         used=used,
         adjustments=tuple(one for one in adjusted if one.percent),
     )
-
-
-def _most(limits: DynamicLimits) -> int:
-    return min(limits.max_loops, limits.hard_max_loops)
 
 
 def measure(*, files: int = 0, messages: int = 0, errors: int = 0, actions: int = 0) -> float:

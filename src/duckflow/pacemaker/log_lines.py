@@ -1,7 +1,7 @@
 """Log lines of the pacemaker, in English with numbers (I8). Users read `domain/pacing/reasons.py` instead."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from duckflow.domain.pacing.limits import LoopLimit
 from duckflow.domain.pacing.reasons import complexity_word, vital_word
@@ -30,8 +30,12 @@ def log_start(limit: LoopLimit) -> tuple[str, ...]:
 
 def log_loop(loop: int, signs: Sequence[str], before: Vitals, after: Vitals) -> tuple[str, ...]:
     """Return lines about the signs detected in a loop and the vitals it changed."""
-    detected = (", ".join(signs),) if signs else ()
-    return tuple(f"loop {loop}: {line}" for line in (*detected, *_changes(before, after)))
+    lines = [", ".join(signs)] if signs else []
+    for name in VITALS:
+        old, new = getattr(before, name), getattr(after, name)
+        if old != new:
+            lines.append(f"{name} {'rose' if new > old else 'fell'} ({old:.2f} to {new:.2f})")
+    return tuple(f"loop {loop}: {line}" for line in lines)
 
 
 def log_move(loop: int, move: Move) -> str:
@@ -56,10 +60,3 @@ def log_end(
         f"interventions: {len(asked)} ({kinds})" if asked else "interventions: 0",
         f"outcome: {outcome}",
     )
-
-
-def _changes(before: Vitals, after: Vitals) -> Iterable[str]:
-    for name in VITALS:
-        old, new = getattr(before, name), getattr(after, name)
-        if old != new:
-            yield f"{name} {'rose' if new > old else 'fell'} ({old:.2f} to {new:.2f})"

@@ -26,8 +26,11 @@ FOCUS_CHANGES: Mapping[FocusEvent, float] = {
 }
 """Amounts that events add to focus."""
 
-AFTER_REPLAN, AFTER_ANSWER, AFTER_REQUEST = 0.5, 0.8, 0.7
-"""Focus after a new plan and after an answer to a consultation; minimum focus at the start of a request."""
+AFTER: Mapping[FocusEvent, float] = {"replanned": 0.5, "consultation_answered": 0.8}
+"""Focus after a new plan, and after an answer to a consultation."""
+
+AFTER_REQUEST = 0.7
+"""Minimum focus at the start of a request."""
 
 WINDOW_SHARE = 0.8
 """Share of the model's window from which the prompt counts as crowded."""
@@ -66,7 +69,8 @@ def focus_after(focus: float, events: Sequence[FocusEvent]) -> float:
     for event in events:
         kind = "progress" if event in GAINS else event
         if kind not in counted:
-            focus = _bounded(_moved(focus, event))
+            moved = AFTER.get(event, focus + FOCUS_CHANGES.get(event, 0.0))
+            focus = _bounded(max(focus, AFTER_REQUEST) if event == "new_request" else moved)
         counted.add(kind)
     return focus
 
@@ -85,18 +89,6 @@ def crosses_window(before: int, now: int, window: int) -> bool:
 def turns_away(goal: str, new_goal: str | None) -> bool:
     """Return whether a decision that answers the user during a request replaces its goal."""
     return bool(goal.strip()) and bool(new_goal) and letters_of(goal) != letters_of(new_goal or "")
-
-
-def _moved(focus: float, event: FocusEvent) -> float:
-    match event:
-        case "replanned":
-            return AFTER_REPLAN
-        case "consultation_answered":
-            return AFTER_ANSWER
-        case "new_request":
-            return max(focus, AFTER_REQUEST)
-        case _:
-            return focus + FOCUS_CHANGES[event]
 
 
 def _bounded(value: float) -> float:
