@@ -71,10 +71,6 @@ class CheckCopies:
         listing = self._listing()
         return tuple(entry.path for entry in listing.entries if entry.kind == "file")
 
-    async def sandboxed(self) -> bool:
-        """Return whether commands run in a sandbox. Without one, no check may run."""
-        return (await self._shell.sandbox()).level != "none"
-
     @asynccontextmanager
     async def copy(
         self,
@@ -83,18 +79,24 @@ class CheckCopies:
         changed: Iterable[str] = (),
         files: Mapping[str, str] | None = None,
     ) -> AsyncGenerator[CheckCopy]:
-        """Open a copy to run checks in. Raise ToolError if there is too much to copy.
+        """Open a copy to run checks in. Raise ToolError without a sandbox, or if there is too much to copy.
 
         With `near`, it has only these files and those around them. `files` replaces the content of files.
         Compiled versions of these and of the `changed` files are removed.
         """
+        sandbox = await self._shell.sandbox()
+        if sandbox.level == "none":
+            raise ToolError("there is no sandbox here")
         new = {_inside(path): text.encode("utf-8", "surrogatepass") for path, text in (files or {}).items()}
-        if near is None and (await self._shell.sandbox()).copies:
+        if near is None and sandbox.copies:
             setup = f"{self._setup}; {_forget_compiled((*changed, *new))}"
             yield CheckCopy(self._shell, self.workspace.root, setup, new)
             return
         async with self._lock:
-            shell, place = self._opened()
+            if self._own is None:
+                place = Path(tempfile.mkdtemp(prefix="duckflow-checks-"))
+                self._own = (self._open_shell(place), place)
+            shell, place = self._own
             folder = await asyncio.to_thread(self._make, place, near, new)
             try:
                 yield CheckCopy(shell, folder, self._setup)
@@ -107,12 +109,6 @@ class CheckCopies:
             (shell, place), self._own = self._own, None
             await shell.aclose()
             await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
-
-    def _opened(self) -> tuple[Shell, Path]:
-        if self._own is None:
-            folder = Path(tempfile.mkdtemp(prefix="duckflow-checks-"))
-            self._own = (self._open_shell(folder), folder)
-        return self._own
 
     def _make(self, place: Path, near: Collection[str] | None, files: Mapping[str, bytes]) -> Path:
         wanted = self._everything() if near is None else self._around(near)

@@ -2,15 +2,15 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from time import monotonic
-from types import MappingProxyType
 from typing import NamedTuple
 
 from duckflow.config.settings import CheckSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import replace
 from duckflow.domain.text import cut
-from duckflow.domain.work.checks import PARSING, CheckKind, CheckResult
+from duckflow.domain.work.checks import PARSING, CheckResult
 from duckflow.evaluation.check_copies import CheckCopies
 from duckflow.evaluation.check_runs import CheckRunner, doctests_of, python_of
 from duckflow.evaluation.diagnostics import CHECKERS, Checker, chosen, commands, configurations, known
@@ -30,7 +30,6 @@ MOST_FILES = 20
 """Maximum number of changed files to check by running; the last changed ones count."""
 
 _BEFORE = "it failed in the same way before the request changed anything"
-_NOTHING: Mapping[str, str] = MappingProxyType({})
 _READ = 200_000
 _DETAIL = 300
 
@@ -54,12 +53,12 @@ class _Work(NamedTuple):
 
     def not_run(self, why: str) -> tuple[CheckResult, ...]:
         calls = (one for examples in self.calls.values() for one in examples)
-        missed: list[tuple[CheckKind, str, str]] = [
-            *(("example", one.name, one.path) for one in (*calls, *self.outputs)),
-            *(("test", one.name, "") for one in self.tests),
-        ]
-        not_run = (CheckResult(kind=k, name=n, path=p, state="not_run", detail=why) for k, n, p in missed)
-        return (*self.done, *not_run)
+        missed = partial(CheckResult, state="not_run", detail=why)
+        return (
+            *self.done,
+            *(missed(kind="example", name=one.name, path=one.path) for one in (*calls, *self.outputs)),
+            *(missed(kind="test", name=one.name) for one in self.tests),
+        )
 
 
 class Checks:
@@ -83,7 +82,8 @@ class Checks:
         if not self._settings.after_edit:
             return ()
         own = [path for path in paths if parsed_here(path)][-MOST_FILES:]
-        parsed = await asyncio.to_thread(self._parse, own) if own else ()
+        sources = await asyncio.to_thread(lambda: {path: self._text(path) for path in own})
+        parsed = tuple(_parsed(path, text) for path, text in sources.items() if text)
         if any(one.state == "failed" for one in parsed):
             return parsed  # tools would only repeat these errors
         return (*parsed, *await self._run_quick_tools(paths))
@@ -97,8 +97,6 @@ class Checks:
         if not any(commands(tool, fitting, self._find) for tool in tools):
             return ()
         try:
-            if not await self._copies.sandboxed():
-                return ()
             async with self._copies.copy(near=fitting) as copy:
                 runner = CheckRunner(copy, monotonic() + self._settings.edit_timeout_s)
                 return await self._diagnose(runner, tools, fitting)
@@ -112,7 +110,7 @@ class Checks:
         candidate: Mapping[str, str] | None = None,
         *,
         known: Sequence[KnownRun] = (),
-        before: Mapping[str, str] = _NOTHING,
+        before: Mapping[str, str] | None = None,
         commands: Sequence[str] = (),
     ) -> tuple[CheckResult, ...]:
         """Run examples, the tests of the changed files, and slower tools.
@@ -130,8 +128,6 @@ class Checks:
             return work.done
         python = python_used(commands, request) or python_of(self._find)
         try:
-            if not await self._copies.sandboxed():
-                return work.not_run("there is no sandbox here")
             async with self._copies.copy(changed=paths, files=new) as copy:
                 end = monotonic() + self._settings.verdict_timeout_s
                 results = await self._run(CheckRunner(copy, end, python), work)
@@ -147,8 +143,6 @@ class Checks:
         if not command:
             return results
         try:
-            if not await self._copies.sandboxed():
-                return results
             async with self._copies.copy(files=files) as copy:
                 runner = CheckRunner(copy, monotonic() + self._settings.verdict_timeout_s)
                 ended = await runner.run(command)
@@ -231,9 +225,6 @@ class Checks:
         names = (entry.path for entry in workspace.list(".", depth=1, limit=500).entries)
         return {name: self._text(name) for name in names if name in wanted}
 
-    def _parse(self, paths: Iterable[str]) -> tuple[CheckResult, ...]:
-        return tuple(_parsed(path, text) for path in paths if (text := self._text(path)))
-
     def _text(self, path: str) -> str:
         try:
             return self._copies.workspace.read_bytes(path, cap=_READ).decode("utf-8-sig", "replace")
@@ -253,7 +244,7 @@ class Checks:
         sources = {path: text for path, text in sources.items() if text}
         files = {*self._copies.files(), *sources, *filter(self._is_there, likely_tests(sources))}
         named = named_tests(request, files)
-        apart = {*(one.path for one in named if not one.only), *left_out(request)}
+        apart = {*(one.name for one in named), *left_out(request)}
         tests = (*named, *(one for one in related_tests(sources, files) if one.path not in apart))
         passed = {one.name: of for one in tests if (of := passed_in(one.path, known))}
         top = self._top()

@@ -34,7 +34,6 @@ def build_continuation(
     evaluation = objective.evaluation
     scores = evaluation.requirement_scores if evaluation else ()
     tried = {strategy.casefold() for strategy in objective.strategies}
-    other_ways = (text for text in missing.alternatives if text.casefold() not in tried)
     return ContinuationContext(
         score=objective.satisfaction,
         needed=DONE_AT,
@@ -44,9 +43,10 @@ def build_continuation(
         partial_successes=_first(_met(scores)),
         problems=_first(_problems(evaluation, failure)),
         improvements=_first((*(one.what for one in missing.missing), *(failure.fixes if failure else ()))),
-        alternatives=_first(other_ways),
+        alternatives=_first(text for text in missing.alternatives if text.casefold() not in tried),
         unavailable=_last(line for one in attempts for line in one.refused),
-        failed_approaches=_last(map(_approach, attempts)),
+        # A list of actions without a strategy is not named here: single actions may have gone well.
+        failed_approaches=_last(f"{one.strategy} ({one.score:.2f})" for one in attempts if one.strategy),
         limitations=_last((*objective.learned_constraints, *missing.constraints)),
     )
 
@@ -87,11 +87,6 @@ def _problems(evaluation: SatisfactionEvaluation | None, failure: FailureAnalysi
             yield f"not met ({one.score:.2f}{unproven}): {one.requirement}"
     if failure is not None:
         yield f"cause of the failure: {failure.cause}"
-
-
-def _approach(attempt: AttemptResult) -> str:
-    """Return an attempt's strategy; empty without one, because single actions may have gone well."""
-    return f"{attempt.strategy} ({attempt.score:.2f})" if attempt.strategy else ""
 
 
 def _first(lines: Iterable[str]) -> tuple[str, ...]:

@@ -10,7 +10,6 @@ from duckflow.domain.frozen import Frozen
 _PYTHON = (".py", ".pyi")
 _SCRIPT = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".tsx", ".mts", ".cts")
 _TYPES = (".ts", ".tsx", ".mts", ".cts")
-_C, _CPP = (".c", ".h"), (".cc", ".cpp", ".cxx", ".hpp", ".hh")
 _OWN_FOLDERS: Mapping[tuple[str, ...], str] = {
     _PYTHON: ".venv/bin",
     _SCRIPT: "node_modules/.bin",
@@ -73,11 +72,6 @@ def _row(
     )
 
 
-def _reads(name: str, *suffixes: str, arguments: str, findings: tuple[int, ...] = (1,)) -> Checker:
-    """Return a compiler or interpreter that only parses a file."""
-    return Checker(name=name, suffixes=suffixes, arguments=arguments, findings=findings)
-
-
 _RUFF = "check --no-cache --quiet --output-format=concise --select=E9,F63,F7,F82"
 _MYPY = "--cache-dir=/dev/null --no-error-summary --no-color-output"
 _TY = "check --quiet --output-format=concise"
@@ -96,16 +90,16 @@ CHECKERS: tuple[Checker, ...] = (
     _row("cargo check", (".rs",), _CARGO, "Cargo.toml", findings=(101,), environment=_CARGO_FOLDER),
     _row("ruff", _PYTHON, f"{_RUFF} --isolated {{path}}", quick=True),
     _row("ty", _PYTHON, f"{_TY} --ignore=unresolved-import {{path}}"),
-    _reads("node --check", ".js", ".mjs", ".cjs", arguments="--check {path}"),
-    _reads("gofmt", ".go", arguments="-e -l {path} >/dev/null", findings=(2,)),
-    _reads("gcc", *_C, arguments="-fsyntax-only -Wall -w {path}"),
-    _reads("g++", *_CPP, arguments="-fsyntax-only -w {path}"),
-    _reads("bash -n", ".sh", ".bash", arguments="-n {path}", findings=(1, 2)),
-    _reads("ruby -c", ".rb", arguments="-c {path}"),
-    _reads("php -l", ".php", arguments="-l {path}", findings=(255,)),
-    _reads("luac -p", ".lua", arguments="-p {path}"),
+    _row("node --check", (".js", ".mjs", ".cjs"), "--check {path}", quick=True),
+    _row("gofmt", (".go",), "-e -l {path} >/dev/null", quick=True, findings=(2,)),
+    _row("gcc", (".c", ".h"), "-fsyntax-only -Wall -w {path}", quick=True),
+    _row("g++", (".cc", ".cpp", ".cxx", ".hpp", ".hh"), "-fsyntax-only -w {path}", quick=True),
+    _row("bash -n", (".sh", ".bash"), "-n {path}", quick=True, findings=(1, 2)),
+    _row("ruby -c", (".rb",), "-c {path}", quick=True),
+    _row("php -l", (".php",), "-l {path}", quick=True, findings=(255,)),
+    _row("luac -p", (".lua",), "-p {path}", quick=True),
     _row("javac", (".java",), "-proc:none -Xlint:none -d $TMPDIR/java {path}"),
-    _reads("xmllint", ".xml", ".svg", arguments="--noout --nonet {path}"),
+    _row("xmllint", (".xml", ".svg"), "--noout --nonet {path}", quick=True),
 )
 """All tools. Rows without `set_up_by` are fallbacks for programs that the project has not configured."""
 
@@ -153,18 +147,14 @@ def commands(
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the commands that run a tool, each with its files; empty if it is not installed."""
     fitting = tuple(path for path in paths if suffix_of(path) in checker.suffixes)
-    outside, own = find(checker.wanted), ""
-    if checker.own_folder and checker.set_up_by:
-        own = f"{checker.own_folder}/{checker.wanted}"
+    outside = find(checker.wanted) or ""
+    own = f"{checker.own_folder}/{checker.wanted}" if checker.own_folder and checker.set_up_by else ""
     if not fitting or not (outside or own):
         return ()
-    groups = [(path,) for path in fitting] if checker.name in _ONE_FILE else [fitting]
-    return tuple((_command(checker, group, own, outside or ""), group) for group in groups)
-
-
-def _command(checker: Checker, paths: Iterable[str], own: str, outside: str) -> str:
-    # The prefix keeps names that begin with a dash from becoming options.
-    listed = " ".join(quote(f"./{path}") for path in paths)
-    arguments = checker.arguments.replace("{path}", listed)
     program = f'P={quote(own)}; [ -x "$P" ] || P={quote(outside)}; [ -n "$P" ] || exit 127; '
-    return f'{program}{checker.environment} "$P" {arguments}'
+    groups = [(path,) for path in fitting] if checker.name in _ONE_FILE else [fitting]
+    # The prefix keeps names that begin with a dash from becoming options.
+    listed = [" ".join(quote(f"./{path}") for path in group) for group in groups]
+    arguments = [checker.arguments.replace("{path}", paths) for paths in listed]
+    start = f'{program}{checker.environment} "$P"'
+    return tuple((f"{start} {each}", group) for each, group in zip(arguments, groups, strict=True))

@@ -15,6 +15,7 @@ import signal
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from functools import partial
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
@@ -36,22 +37,18 @@ def main() -> None:
 
 
 def _results(wanted: dict[str, Any]) -> list[tuple[str, str]]:
-    count = len(wanted["calls"]) + bool(wanted["doctests"]) + bool(wanted["tests"])
+    checks = [partial(_call, *call) for call in wanted["calls"]]
+    checks += [partial(check) for name, check in _OTHERS.items() if wanted[name]]
     try:
         with _time_limit():
             module = _load(wanted["path"])
     except _FOREIGN as error:
-        return [("not_run", f"the file can't be imported here: {_said(error)}")] * count
+        return [("not_run", f"the file can't be imported here: {_said(error)}")] * len(checks)
     except BaseException as error:  # noqa: BLE001 - whatever the code does
         # Other errors come from a framework that is not set up: these tests need another runner.
         ours = not wanted["tests"] or type(error).__module__ == "builtins"
-        return [("failed" if ours else "not_run", f"importing the file fails: {_said(error)}")] * count
-    results = [_call(module, *call) for call in wanted["calls"]]
-    return [
-        *results,
-        *([_doctests(module)] if wanted["doctests"] else []),
-        *([_tests(module)] if wanted["tests"] else []),
-    ]
+        return [("failed" if ours else "not_run", f"importing the file fails: {_said(error)}")] * len(checks)
+    return [check(module) for check in checks]
 
 
 @contextmanager
@@ -77,7 +74,7 @@ def _load(path: str) -> ModuleType:
     return importlib.import_module(".".join(names))
 
 
-def _call(module: ModuleType, call: str, expected: str, raises: bool) -> tuple[str, str]:  # noqa: FBT001
+def _call(call: str, expected: str, raises: bool, module: ModuleType) -> tuple[str, str]:  # noqa: FBT001
     try:
         with _time_limit():
             found: object = eval(call, dict(vars(module)))  # noqa: S307 - a call of its own with literals
@@ -116,7 +113,8 @@ def _doctests(module: ModuleType) -> tuple[str, str]:
 
 
 def _tests(module: ModuleType) -> tuple[str, str]:
-    tests = [one for name, one in vars(module).items() if name.startswith("test") and _plain_function(one)]
+    named = [one for name, one in vars(module).items() if name.startswith("test")]
+    tests = [one for one in named if isinstance(one, FunctionType) and not one.__code__.co_argcount]
     for test in tests:
         try:
             with _time_limit():
@@ -126,8 +124,7 @@ def _tests(module: ModuleType) -> tuple[str, str]:
     return ("passed", f"{len(tests)} of them") if tests else ("not_run", "pytest is not installed")
 
 
-def _plain_function(value: object) -> bool:
-    return isinstance(value, FunctionType) and value.__code__.co_argcount == 0
+_OTHERS = {"doctests": _doctests, "tests": _tests}
 
 
 def _said(error: BaseException) -> str:

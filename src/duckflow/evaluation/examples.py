@@ -38,7 +38,7 @@ _DOUBT = lazy_regex(
     r"|ではなく|なのに|現在|今は|のに|誤って|間違|バグ|ない|けど|が、",
     re.IGNORECASE,
 )
-_SENTENCE = lazy_regex(r"[.!?](?=\s|$)|[。！？\n]")
+_SENTENCE_END = lazy_regex(r"(?<=[.!?])(?=\s|$)|(?<=[。！？\n])")
 
 _QUOTED = r"(?P<quoted>`[^`\n]+`|\"[^\"\n]+\"|'[^'\n]+'|“[^”\n]+”|「[^」\n]+」|『[^』\n]+』)"
 _BARE = r"(?P<bare>[A-Za-z][\w-]*!?)"
@@ -94,10 +94,9 @@ def call_examples(request: str, path: str, source: str) -> tuple[CallExample, ..
     names = _defined(source)
     text = request[:_LOOKED_AT]
     found: dict[str, set[CallExample]] = {}
-    for call, expected, raises in (*_prompted(text), *_stated(text, names)) if names else ():
-        if _is_call(call, names):
-            one = CallExample(path=path, call=call, expected=expected, raises=raises)
-            found.setdefault(call, set()).add(one)
+    for call, expected, raises in (*_prompted(text, names), *_stated(text, names)) if names else ():
+        one = CallExample(path=path, call=call, expected=expected, raises=raises)
+        found.setdefault(call, set()).add(one)
     return tuple(one for same in found.values() if len(same) == 1 for one in same)[:MOST_EXAMPLES]
 
 
@@ -109,7 +108,7 @@ def output_examples(request: str, path: str, source: str) -> tuple[OutputExample
     if not any(name in request for name in (path, PurePosixPath(path).name)):
         return ()
     found: dict[str, OutputExample] = {}
-    for sentence in _sentences(request[:_LOOKED_AT]):
+    for sentence in _SENTENCE_END.split(request[:_LOOKED_AT]):
         doubtful = _DOUBT.search(sentence) is not None
         for match in () if doubtful else (*_PRINTS.finditer(sentence), *_PRINTS_JA.finditer(sentence)):
             quoted = bool(match["quoted"])
@@ -138,19 +137,11 @@ def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _sentences(text: str) -> Iterator[str]:
-    start = 0
-    for match in _SENTENCE.finditer(text):
-        yield text[start : match.end()]
-        start = match.end()
-    yield text[start:]
-
-
-def _prompted(text: str) -> Iterator[tuple[str, str, bool]]:
+def _prompted(text: str, names: Collection[str]) -> Iterator[tuple[str, str, bool]]:
     for match in _PROMPT.finditer(text):
-        result = _literal(match["result"])
-        if result is not None:
-            yield match["call"].strip(), result, False
+        call, result = match["call"].strip(), _literal(match["result"])
+        if result is not None and _is_call(call, names):
+            yield call, result, False
 
 
 def _stated(text: str, names: Collection[str]) -> Iterator[tuple[str, str, bool]]:
@@ -174,8 +165,8 @@ def _call_at(text: str, start: int, names: Collection[str]) -> str:
 
 def _around(text: str, start: int, end: int) -> str:
     before, after = text[max(0, start - _LONGEST) : start], text[end : end + _LONGEST]
-    begin = max((match.end() for match in _SENTENCE.finditer(before)), default=0)
-    stop = next((match.end() for match in _SENTENCE.finditer(after)), len(after))
+    begin = max((match.end() for match in _SENTENCE_END.finditer(before)), default=0)
+    stop = next((match.end() for match in _SENTENCE_END.finditer(after)), len(after))
     return f"{before[begin:]} {after[:stop]}"
 
 

@@ -90,25 +90,23 @@ def verification_of(
     return "passed" if command_passed or ran else "none"
 
 
-def _fact(path: str, state: FactState, detail: str, content: str = "") -> Fact:
-    return Fact(path=path, state=state, detail=detail, content=content)
-
-
 def _check(workspace: Workspace, path: str, *, to_be_gone: bool) -> Fact:
-    fact = partial(_fact, path)
+    fact = partial(Fact, path=path)
     try:
         status = workspace.status(path)
+        if status is None and to_be_gone:
+            return fact(state="gone", detail="removed, as intended")
         if status is None:
-            return fact("gone", "removed, as intended") if to_be_gone else fact("missing", "does not exist")
+            return fact(state="missing", detail="does not exist")
         if to_be_gone:
-            return fact("left", "still there, though it was to be removed")
+            return fact(state="left", detail="still there, though it was to be removed")
         if status.kind != "file":
-            return fact("missing", f"there is a {status.kind}, not a file")
+            return fact(state="missing", detail=f"there is a {status.kind}, not a file")
         if status.size > READ_CAP:
-            return fact("unread", f"there, {status.size} bytes, not looked into")
+            return fact(state="unread", detail=f"there, {status.size} bytes, not looked into")
         found = look_at(path, workspace.read_bytes(path))
     except ToolError as error:
-        return fact("missing", cut(f"can't be read: {error}", _DETAIL))
+        return fact(state="missing", detail=cut(f"can't be read: {error}", _DETAIL))
     return replace(found, content="") if is_secret(path) else found
 
 
@@ -119,26 +117,24 @@ def parsed_here(path: str) -> bool:
 
 def look_at(path: str, data: bytes) -> Fact:
     """Examine a file with this content."""
-    fact = partial(_fact, path)
     if not data.strip():
-        return fact("empty", "there, empty")
+        return Fact(path=path, state="empty", detail="there, empty")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        return fact("unread", f"there, {len(data)} bytes, not UTF-8 text")
+        return Fact(path=path, state="unread", detail=f"there, {len(data)} bytes, not UTF-8 text")
     lines = f"there, {len(text.splitlines())} lines"
-    content = head_and_tail(text.rstrip(), _CONTENT)
-    suffix = PurePosixPath(path).suffix.lower()
-    if suffix not in _PARSERS:
-        return fact("readable", lines, content)
-    language, parse = _PARSERS[suffix]
+    found = Fact(path=path, state="readable", detail=lines, content=head_and_tail(text.rstrip(), _CONTENT))
+    language, parse = _PARSERS.get(PurePosixPath(path).suffix.lower(), ("", None))
+    if parse is None:
+        return found
     try:
         parsed = parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         wrong = cut(f"{lines}, does not parse as {language}: {_reason(error)}", _DETAIL)
-        return fact("broken", wrong, content)
+        return replace(found, state="broken", detail=wrong)
     note = parsed if isinstance(parsed, str) else ""
-    return fact("parses", f"{lines}, parses as {language}{note}", content)
+    return replace(found, state="parses", detail=f"{lines}, parses as {language}{note}")
 
 
 def _reason(error: Exception) -> str:

@@ -1,11 +1,10 @@
 """Finds the command that tests a project, and remembers whether the user wants it run (J3)."""
 
+import json
 import os
 import tomllib
 from collections.abc import Collection, Iterator
 from fnmatch import fnmatch
-
-from pydantic import BaseModel, Field
 
 from duckflow.config.saved_answers import SavedAnswers
 from duckflow.domain.errors import ToolError
@@ -55,9 +54,7 @@ class ProjectTests:
     def wanted(self, command: str) -> bool | None:
         """Return whether the user wants this command run; None if they were not asked about it."""
         known = self._memory.load().get(str(self._workspace.root), "")
-        if known in (f"yes {command}", f"no {command}"):
-            return known.startswith("yes")
-        return None
+        return {f"yes {command}": True, f"no {command}": False}.get(known)
 
     def remember(self, command: str, *, wanted: bool) -> None:
         """Store the user's answer."""
@@ -73,10 +70,10 @@ class ProjectTests:
 
 def _has_test_script(package: str) -> bool:
     try:
-        said = _Package.model_validate_json(package).scripts.get("test", "")
-    except ValueError:
+        script = json.loads(package)["scripts"]["test"]
+    except (ValueError, LookupError, TypeError, RecursionError):
         return False
-    return bool(said) and "no test specified" not in said
+    return isinstance(script, str) and script != "" and "no test specified" not in script
 
 
 def _configures_pytest(pyproject: str) -> bool:
@@ -84,10 +81,6 @@ def _configures_pytest(pyproject: str) -> bool:
         return "pytest" in tomllib.loads(pyproject).get("tool", {})
     except (tomllib.TOMLDecodeError, RecursionError):
         return False
-
-
-class _Package(BaseModel):
-    scripts: dict[str, str] = Field(default_factory=dict)
 
 
 _OTHERS = {

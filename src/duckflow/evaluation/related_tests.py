@@ -25,23 +25,18 @@ _SOURCES = 'PYTHONPATH="$([ -d src ] && echo src:)$PYTHONPATH" '
 
 
 class RelatedTest(Frozen):
-    """A file with tests, and the changed files it belongs to."""
+    """A file with tests, or a single test."""
 
-    path: str
-    covers: tuple[str, ...]
+    name: str
+    """The file, or a single test in it as pytest names it (`tests/test_a.py::test_b`)."""
     source: str = ""
-    only: str = ""
-    """The single test that is meant, as pytest names it (`tests/test_a.py::test_b`)."""
+    of_itself: bool = False
+    """True if only the test file itself changed, and not the code it tests."""
 
     @property
-    def name(self) -> str:
-        """The test or file to run."""
-        return self.only or self.path
-
-    @property
-    def of_itself(self) -> bool:
-        """True if only the test file itself changed, and not the code it tests."""
-        return self.covers == (self.path,)
+    def path(self) -> str:
+        """The file with the test."""
+        return self.name.partition("::")[0]
 
 
 def is_test(path: str) -> bool:
@@ -56,13 +51,13 @@ def is_test(path: str) -> bool:
 
 def related_tests(changed: Iterable[str], files: Collection[str]) -> tuple[RelatedTest, ...]:
     """Return the tests among `files` that belong to the changed files, including changed tests."""
-    covers: dict[str, dict[str, None]] = {}
+    found: dict[str, bool] = {}
     tests = sorted(path for path in files if is_test(path))
     for path in changed:
-        for test in [path] if is_test(path) and path in files else _of(path, tests):
-            covers.setdefault(test, {})[path] = None
-    found = (RelatedTest(path=test, covers=tuple(of)) for test, of in covers.items())
-    return tuple(found)[:MOST_TESTS]
+        itself = is_test(path) and path in files
+        for test in [path] if itself else _of(path, tests):
+            found[test] = itself and found.get(test, True)
+    return tuple(RelatedTest(name=name, of_itself=itself) for name, itself in found.items())[:MOST_TESTS]
 
 
 def named_tests(request: str, files: Iterable[str]) -> tuple[RelatedTest, ...]:
@@ -70,7 +65,7 @@ def named_tests(request: str, files: Iterable[str]) -> tuple[RelatedTest, ...]:
     request = _LEFT_OUT.sub(" ", request)
     tests = sorted(path for path in files if is_test(path) and path in request)
     found = (
-        RelatedTest(path=path, covers=(), only=f"{path}{single}" if single else "")
+        RelatedTest(name=f"{path}{single}")
         for path in tests
         for single in dict.fromkeys(re.findall(_NAMED.format(path=re.escape(path)), request))
     )
@@ -92,16 +87,21 @@ def likely_tests(changed: Iterable[str]) -> tuple[str, ...]:
 
 def test_command(path: str, source: str, python: str) -> str:
     """Return the command that runs a file with tests; empty if unknown."""
-    match PurePosixPath(path.partition("::")[0]).suffix:
-        case ".py":
-            return _python(path, source, python)
-        case ".go":
-            folder = PurePosixPath(path).parent.as_posix()
-            return f"GOFLAGS=-mod=mod GOCACHE=$TMPDIR/go go test {quote('./' + folder)}"
-        case suffix if suffix in _SCRIPTS:
-            return _script(path, source)
-        case _:
-            return ""
+    file, suffix = quote(path), PurePosixPath(path.partition("::")[0]).suffix
+    if suffix == ".py":
+        pytest = "import pytest" in source or "unittest" not in source or "::" in path
+        runner = "pytest -q -x -p no:cacheprovider --no-header" if pytest else "unittest -q"
+        return f"{_SOURCES}{python} -m {runner} {file}"
+    if suffix == ".go":
+        folder = PurePosixPath(path).parent.as_posix()
+        return f"GOFLAGS=-mod=mod GOCACHE=$TMPDIR/go go test {quote('./' + folder)}"
+    if suffix not in _SCRIPTS:
+        return ""
+    if "node:test" in source and suffix not in (".ts", ".tsx", ".mts"):
+        return f"node --test {file}"
+    if "vitest" in source or "jest" in source:
+        return f"{_VITEST if 'vitest' in source else _JEST} {file}"
+    return f"if [ -x {_VITEST.partition(' ')[0]} ]; then {_VITEST} {file}; else {_JEST} {file}; fi"
 
 
 def _of(path: str, tests: Iterable[str]) -> list[str]:
@@ -127,19 +127,3 @@ def _test_names(file: PurePosixPath) -> frozenset[str]:
     if suffix in _SCRIPTS:
         return frozenset(f"{stem}.{kind}{end}" for kind in ("test", "spec") for end in _SCRIPTS)
     return frozenset()
-
-
-def _python(path: str, source: str, python: str) -> str:
-    pytest = f"{_SOURCES}{python} -m pytest -q -x -p no:cacheprovider --no-header {quote(path)}"
-    if "import pytest" in source or "unittest" not in source or "::" in path:
-        return pytest
-    return f"{_SOURCES}{python} -m unittest -q {quote(path)}"
-
-
-def _script(path: str, source: str) -> str:
-    if "node:test" in source and not path.endswith((".ts", ".tsx", ".mts")):
-        return f"node --test {quote(path)}"
-    if "vitest" in source or "jest" in source:
-        return f"{_VITEST if 'vitest' in source else _JEST} {quote(path)}"
-    program = _VITEST.partition(" ")[0]
-    return f"if [ -x {program} ]; then {_VITEST} {quote(path)}; else {_JEST} {quote(path)}; fi"
