@@ -25,6 +25,8 @@ TaskProfile = Literal[
     "debugging",
     "research",
 ]
+TALK: tuple[TaskProfile, ...] = ("simple_question", "general_chat")
+"""Profiles of requests that end once they are answered, and need little thinking."""
 
 _KNOWN = {
     "step": tuple(Step),

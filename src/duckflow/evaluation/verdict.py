@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Literal
 
-from duckflow.domain.decision import TaskProfile
+from duckflow.domain.decision import TALK, TaskProfile
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.state import Request
 from duckflow.domain.text import letters_of, one_line
@@ -245,9 +245,6 @@ def build_case(
 
 _NO = "The user said no"
 """Marks refusals by the user, as opposed to those by the policy."""
-
-TALK: tuple[TaskProfile, ...] = ("general_chat", "simple_question")
-"""Profiles of requests that end once they are answered."""
 
 
 def needs_evaluation(profile: TaskProfile | None, *, changed_anything: bool, ran_anything: bool) -> bool:

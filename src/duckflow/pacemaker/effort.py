@@ -1,15 +1,12 @@
 """Thinking effort for a model: more when the work goes badly, less for simple tasks (K6)."""
 
-from duckflow.domain.decision import TaskProfile
+from duckflow.domain.decision import TALK
 from duckflow.domain.model import Effort
 from duckflow.domain.pacing.vitals import Vitals
-from duckflow.domain.state import AgentState, Request
+from duckflow.domain.state import AgentState
 
 LOW_MOOD, LOW_FOCUS = 0.7, 0.5
 """Below these values more thinking helps. Focus counts earlier than for a replan, which costs more."""
-
-SIMPLE: tuple[TaskProfile, ...] = ("simple_question", "general_chat")
-"""Profiles that need little thinking."""
 
 
 def effort_for_decision(state: AgentState) -> Effort:
@@ -17,9 +14,13 @@ def effort_for_decision(state: AgentState) -> Effort:
     if state.effort != "auto":
         return state.effort
     request = state.request
-    if is_unwell(state.vitals) or (request is not None and went_wrong(request)):
+    if is_unwell(state.vitals):
         return "high"
-    return "low" if request is not None and request.profile in SIMPLE and not request.changed else "medium"
+    if request is None:
+        return "medium"
+    if request.objective.failed_attempts or request.replanned or request.recoveries > 0:
+        return "high"
+    return "low" if request.profile in TALK and not request.changed else "medium"
 
 
 def effort_for_question(state: AgentState, usual: Effort) -> Effort:
@@ -32,8 +33,3 @@ def effort_for_question(state: AgentState, usual: Effort) -> Effort:
 def is_unwell(vitals: Vitals) -> bool:
     """Return whether mood or focus is low."""
     return vitals.mood < LOW_MOOD or vitals.focus < LOW_FOCUS
-
-
-def went_wrong(request: Request) -> bool:
-    """Return whether an attempt was unsatisfactory, or errors or repetition led back to planning."""
-    return bool(request.objective.failed_attempts) or request.replanned or request.recoveries > 0

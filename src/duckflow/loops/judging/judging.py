@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from duckflow.domain.decision import Action, Decision
+from duckflow.domain.decision import TALK, Action, Decision
 from duckflow.domain.errors import BadAnswer, ProviderError
 from duckflow.domain.events import AttemptPlanned, ErrorReported, Evaluated, RequirementsFound
 from duckflow.domain.frozen import replace
@@ -14,7 +14,7 @@ from duckflow.domain.text import one_line
 from duckflow.domain.work.objective import EvaluationCase, SatisfactionEvaluation, TaskObjective
 from duckflow.evaluation.continuation import build_continuation, equal_to_failed
 from duckflow.evaluation.facts import Fact
-from duckflow.evaluation.verdict import TALK, build_case, compute_verdict, judge_by_facts, needs_evaluation
+from duckflow.evaluation.verdict import build_case, compute_verdict, judge_by_facts, needs_evaluation
 from duckflow.loops.judging.case_evidence import CaseEvidenceCollector
 from duckflow.loops.judging.verification import Verification
 from duckflow.loops.session import Session
