@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import ValidationError
-
 from duckflow.config.layers import validate
 from duckflow.config.mcp import McpServer
 from duckflow.config.toml_file import parse, read_text, save_text
@@ -69,11 +67,12 @@ def foreign_servers(entries: Mapping[str, Any]) -> tuple[dict[str, McpServer], d
     for given, entry in entries.items():
         name = re.sub(r"[^a-z0-9_-]+", "-", given.casefold()).strip("-_")[:40]
         try:
-            servers[name] = _foreign(entry)
-            validate({"mcp.servers": {name: servers[name].model_dump(mode="json")}})
-        except (ValidationError, TypeError, ValueError, AttributeError) as exc:
-            servers.pop(name, None)
+            server = _foreign(entry)
+            validate({"mcp.servers": {name: server.model_dump(mode="json")}})
+        except (TypeError, ValueError, AttributeError) as exc:
             unusable[given] = str(exc).split("\n")[0]
+        else:
+            servers[name] = server
     return servers, unusable
 
 
