@@ -73,7 +73,33 @@ def compute_limit(
     try:
         if vitals is None or limits is None:
             raise ValueError("there are no vitals" if limits else "there are no limits")  # noqa: TRY301
-        return _compute(known, vitals, complexity, most, used, experience)
+        table_base = BASE_LOOPS[known]
+        base = learned_base(table_base, experience)
+        score = score_of(vitals)
+        by_vitals = LOW_FACTOR if score < LOW_SCORE else HIGH_FACTOR if score > HIGH_SCORE else 1.0
+        by_complexity = round(1.0 + COMPLEXITY_WEIGHT * complexity, EXACT)
+        product = round(base * by_vitals * by_complexity, EXACT)
+        adjusted = (
+            Adjustment(source="vitals", percent=round((by_vitals - 1) * 100)),
+            Adjustment(source="complexity", percent=round((by_complexity - 1) * 100)),
+        )
+        return LoopLimit(
+            limit=max(min(max(int(product), MIN_LOOPS), most), used),
+            profile=known,
+            base=base,
+            table_base=table_base,
+            learned_from=len(experience) if base != table_base else 0,
+            vitals=vitals,
+            vitals_score=score,
+            vitals_factor=by_vitals,
+            complexity=complexity,
+            complexity_factor=by_complexity,
+            product=product,
+            minimum=min(MIN_LOOPS, most),
+            maximum=most,
+            used=used,
+            adjustments=tuple(one for one in adjusted if one.percent),
+        )
     except Exception as exc:  # noqa: BLE001 - I4: no fault in here may leave the work without a limit
         return LoopLimit(limit=max(most, used), profile=known, used=used, maximum=most, fallback=repr(exc))
 
@@ -88,43 +114,6 @@ def extend(limit: int, used: int, progressed: bool, maximum: int) -> int | None:
 def score_of(vitals: Vitals) -> float:
     """Combine all three vitals into one number."""
     return round(sum(getattr(vitals, name) * weight for name, weight in VITAL_WEIGHTS.items()), EXACT)
-
-
-def _compute(
-    profile: TaskProfile | None,
-    vitals: Vitals,
-    complexity: float,
-    most: int,
-    used: int,
-    experience: Sequence[int],
-) -> LoopLimit:
-    table_base = BASE_LOOPS[profile]
-    base = learned_base(table_base, experience)
-    score = score_of(vitals)
-    by_vitals = LOW_FACTOR if score < LOW_SCORE else HIGH_FACTOR if score > HIGH_SCORE else 1.0
-    by_complexity = round(1.0 + COMPLEXITY_WEIGHT * complexity, EXACT)
-    product = round(base * by_vitals * by_complexity, EXACT)
-    adjusted = (
-        Adjustment(source="vitals", percent=round((by_vitals - 1) * 100)),
-        Adjustment(source="complexity", percent=round((by_complexity - 1) * 100)),
-    )
-    return LoopLimit(
-        limit=max(min(max(int(product), MIN_LOOPS), most), used),
-        profile=profile,
-        base=base,
-        table_base=table_base,
-        learned_from=len(experience) if base != table_base else 0,
-        vitals=vitals,
-        vitals_score=score,
-        vitals_factor=by_vitals,
-        complexity=complexity,
-        complexity_factor=by_complexity,
-        product=product,
-        minimum=min(MIN_LOOPS, most),
-        maximum=most,
-        used=used,
-        adjustments=tuple(one for one in adjusted if one.percent),
-    )
 
 
 def measure(*, files: int = 0, messages: int = 0, errors: int = 0, actions: int = 0) -> float:
