@@ -82,8 +82,7 @@ class Checks:
         if not self._settings.after_edit:
             return ()
         own = [path for path in paths if parsed_here(path)][-MOST_FILES:]
-        sources = await asyncio.to_thread(lambda: {path: self._text(path) for path in own})
-        parsed = tuple(_parsed(path, text) for path, text in sources.items() if text)
+        parsed = await asyncio.to_thread(self._parse, own) if own else ()
         if any(one.state == "failed" for one in parsed):
             return parsed  # tools would only repeat these errors
         return (*parsed, *await self._run_quick_tools(paths))
@@ -224,6 +223,9 @@ class Checks:
         wanted = configurations(self._table)
         names = (entry.path for entry in workspace.list(".", depth=1, limit=500).entries)
         return {name: self._text(name) for name in names if name in wanted}
+
+    def _parse(self, paths: Iterable[str]) -> tuple[CheckResult, ...]:
+        return tuple(_parsed(path, text) for path in paths if (text := self._text(path)))
 
     def _text(self, path: str) -> str:
         try:

@@ -1,5 +1,6 @@
 """Computes the verdict on a case from the evaluator's scores, or from checks alone (J2, J3). Pure."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Literal
@@ -88,16 +89,14 @@ def _reasons_against(
 
 
 def _scores(case: EvaluationCase, draft: VerdictDraft) -> Iterable[RequirementScore]:
-    said: dict[int, list[ScoreDraft]] = {}
+    said = defaultdict[int | None, list[ScoreDraft]](list)
     for one in draft.requirement_scores:
-        place = _place(one.requirement, case.requirements)
-        if place is not None:
-            said.setdefault(place, []).append(one)
+        said[_place(one.requirement, case.requirements)].append(one)
     for place, item in enumerate(case.requirements):
         forgotten = RequirementScore(
             requirement=item.requirement, priority=item.priority, score=0.0, cap="forgotten"
         )
-        counted = (_counted(item, one, case) for one in said.get(place, ()))
+        counted = (_counted(item, one, case) for one in said[place])
         # Of contradictory scores for a requirement, the lowest counts.
         yield min(counted, key=lambda one: one.score, default=forgotten)
 
