@@ -47,6 +47,7 @@ def test_l4_another_agents_servers_can_be_imported(tmp_path: Path):
         "files": {"command": "npx", "args": ["server", str(named)], "disabled": True},
         "remote": {"type": "http", "url": "https://example.org/mcp", "headers": {"X": "${Y:-z}"}},
         "broken": {"args": []},
+        "Time-Zone": {"args": []},
     }
     file.write_text(json.dumps({"mcpServers": servers}), "utf-8")
     found, unusable = read_foreign(file)
@@ -54,7 +55,7 @@ def test_l4_another_agents_servers_can_be_imported(tmp_path: Path):
     assert found["time-zone"].env == {"K": "${TOKEN}"}
     assert (found["files"].read, found["files"].enabled) == ((str(named),), False)
     assert found["remote"].headers == {"X": "${Y}"}
-    assert list(unusable) == ["broken"]
+    assert list(unusable) == ["broken", "Time-Zone"]
     file.write_text("[]", "utf-8")
     with pytest.raises(UsageError, match=r"mcp\.bad_file"):
         read_foreign(file)
