@@ -159,7 +159,7 @@ class OpenSession:
         self._unsaved = unsaved
         self._updates = UpdateQueue()
         self._listeners: list[Listener] = []
-        self._host: SessionHost | None = None
+        self._client: LocalSession | None = None
         self._given: tuple[Question, Answer] | None = None
 
     async def __aenter__(self) -> Self:
@@ -184,31 +184,25 @@ class OpenSession:
             unsaved=self._unsaved,
             verify=self._verify,
         )
-        self._host = await SessionHost.open(opening, self._show, driven=True)
-        self._client = LocalSession(self._host, loaded)
+        self._client = LocalSession(await SessionHost.open(opening, self._show, driven=True), loaded)
 
     async def close(self) -> None:
         """Stop the work and release all resources. The session is stored and can be resumed."""
-        host, self._host = self._host, None
-        if host is not None:
-            await host.aclose()
-
-    @property
-    def host(self) -> SessionHost:
-        """The actor that carries out the commands of this session."""
-        if self._host is None:
-            raise UsageError("session.not_open")
-        return self._host
+        client, self._client = self._client, None
+        if client is not None:
+            await client.host.aclose()
 
     @property
     def client(self) -> LocalSession:
-        """The session as user interfaces see it."""
+        """The session as user interfaces see it; UsageError if it is not open."""
+        if self._client is None:
+            raise UsageError("session.not_open")
         return self._client
 
     @property
     def app(self) -> App:
         """The parts of the engine, for callers that need more than this class."""
-        return self.host.app
+        return self.client.host.app
 
     @property
     def id(self) -> str:
@@ -218,7 +212,7 @@ class OpenSession:
     @property
     def state(self) -> AgentState:
         """The current state; frozen."""
-        return self.app.session.state
+        return self.client.state
 
     @property
     def question(self) -> Question | None:
@@ -251,21 +245,21 @@ class OpenSession:
     def cancel(self) -> None:
         """Stop the running request, including its background work; the session stays open."""
         self._given = None
-        if self._host is not None:
-            waits = not self._host.busy and self.state.background_runs
-            self._host.send(commands.StopBackground() if waits else commands.CancelWork())
+        if self._client is not None:
+            waits = not self._client.busy and self.state.background_runs
+            self._client.send(commands.StopBackground() if waits else commands.CancelWork())
 
     def set_mode(self, mode: Mode) -> None:
         """Set the permission mode from now on."""
-        self.host.send(commands.SetMode(mode=mode))
+        self.client.send(commands.SetMode(mode=mode))
 
     async def set_model(self, name: str) -> None:
         """Use another model from now on."""
-        await self.host.send(commands.SetModel(name=name))
+        await self.client.send(commands.SetModel(name=name))
 
     def set_effort(self, effort: EffortChoice) -> None:
         """Set the thinking effort of models from now on."""
-        self.host.send(commands.SetEffort(effort=effort))
+        self.client.send(commands.SetEffort(effort=effort))
 
     def events(self) -> Sequence[StoredEvent]:
         """Return all events of the conversation, oldest first, without rewound ones."""
@@ -277,7 +271,7 @@ class OpenSession:
 
     async def undo(self, actions: int | Literal["all", "redo"] = 1) -> UndoReport:
         """Undo a number of actions or "all" of the last request, or "redo" the last undo."""
-        done = await self.host.send(commands.UndoWork(wanted=str(actions)))
+        done = await self.client.send(commands.UndoWork(wanted=str(actions)))
         return done.report or UndoReport()
 
     def messages(self) -> Sequence[PastMessage]:
@@ -288,13 +282,13 @@ class OpenSession:
         """Return to the point before a message: the conversation, the files, or both."""
         before = find_message(self.messages(), number).seq
         part: commands.RewindPart = "both" if conversation and files else "files" if files else "conversation"
-        done = await self.host.send(commands.RewindWork(before=before, part=part))
+        done = await self.client.send(commands.RewindWork(before=before, part=part))
         return done.report or UndoReport()
 
     def fork(self, number: int | None = None) -> str:
         """Start a new session from this one, as it is now or was before a message, and return its id."""
         before = None if number is None else find_message(self.messages(), number).seq
-        return self.host.send(commands.ForkSession(before=before)).done.result().session_id
+        return self.client.send(commands.ForkSession(before=before)).done.result().session_id
 
     def _loaded(self, folder: Path) -> LoadedSettings:
         if isinstance(self._settings, LoadedSettings):
@@ -309,12 +303,12 @@ class OpenSession:
                 listener(update)
 
     def _begin(self, command: commands.SessionCommand) -> Work:
-        if self.host.busy:
+        if self.client.busy:
             raise UsageError("session.busy")
         earlier = [one for one in self._updates.pending() if isinstance(one, StoredEvent)]
         for update in earlier:
             self._updates(update)
-        return Work(self.host, command, self._updates, self._answer)
+        return Work(self.client.host, command, self._updates, self._answer)
 
     def _answer(self) -> commands.SessionCommand | None:
         given, self._given = self._given, None

@@ -39,7 +39,9 @@ def _leave_with(error: UserError) -> NoReturn:
     with suppress(OSError):  # if nothing can be written, the exit code still says it
         echo(text("error.line", message=message), sys.stderr)
     _give_up_output()
-    sys.exit(exit_code(error))
+    if isinstance(error, UsageError):
+        sys.exit(2)
+    sys.exit(4 if isinstance(error, ProviderError) else 1)
 
 
 def _give_up_output() -> None:
@@ -49,10 +51,3 @@ def _give_up_output() -> None:
             stream.flush()
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def exit_code(error: UserError) -> int:
-    """Return 2 for wrong usage, 4 if no model answers, else 1."""
-    if isinstance(error, UsageError):
-        return 2
-    return 4 if isinstance(error, ProviderError) else 1

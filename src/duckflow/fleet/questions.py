@@ -3,15 +3,9 @@
 import hashlib
 from collections.abc import Sequence
 
+from duckflow.domain import events
 from duckflow.domain.commands import AnswerShown, ChooseShown, ClientCommand, SayMessage, hash_of
 from duckflow.domain.decision import Action
-from duckflow.domain.events import (
-    ActionFinished,
-    ActionStarted,
-    ConsultationRequested,
-    RequestFinished,
-    StoredEvent,
-)
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut
 from duckflow.domain.work.outcomes import RequestOutcome
@@ -28,14 +22,14 @@ WAITING: tuple[RequestOutcome, ...] = (
 _LABEL = 200
 
 
-def question_key(state: AgentState, events: Sequence[StoredEvent]) -> str:
+def question_key(state: AgentState, earlier: Sequence[events.StoredEvent]) -> str:
     """Return a hash of the open question and of all that a yes would allow; empty if none is open."""
     if state.approval is not None:
         asked = f"approval {state.approval.approval_id} {state.approval.digest}"
     elif state.consultation is not None:
         asked = f"consultation {state.consultation.consultation_id}"
     elif state.request is not None and state.request.outcome in WAITING:
-        ended = [one.seq for one in events if isinstance(one.event, RequestFinished)]
+        ended = [one.seq for one in earlier if isinstance(one.event, events.RequestFinished)]
         asked = f"message {state.request.request_id} {ended[-1] if ended else 0}"
     else:
         return ""
@@ -53,20 +47,20 @@ def read_command(state: AgentState, said: str) -> ClientCommand | None:
     return SayMessage(text=said) if said.strip() else None
 
 
-def unknown_actions(events: Sequence[StoredEvent]) -> list[str]:
+def unknown_actions(earlier: Sequence[events.StoredEvent]) -> list[str]:
     """Describe actions that may or may not have happened, unless the user was asked about them (C5)."""
     started: dict[str, Action] = {}
     unknown: list[str] = []
-    for recorded in events:
+    for recorded in earlier:
         match recorded.event:
-            case ActionStarted() as event:
+            case events.ActionStarted() as event:
                 started[event.action_id] = event.action
-            case ActionFinished(outcome="unknown") as event:
+            case events.ActionFinished(outcome="unknown") as event:
                 action = started.get(event.action_id)
                 args = action.args if action else {}
                 target = args.get("command") or args.get("path") or ""
                 unknown.append(cut(f"{event.operation} {target}".strip(), _LABEL))
-            case ConsultationRequested(kind="unknown"):
+            case events.ConsultationRequested(kind="unknown"):
                 unknown = []
             case _:
                 pass

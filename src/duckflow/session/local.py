@@ -34,7 +34,7 @@ class LocalSession:
     """View of a host's session for one client."""
 
     def __init__(self, host: SessionHost, loaded: LoadedSettings) -> None:
-        self._host = host
+        self.host = host
         self._app = host.app
         self._loaded = loaded
         self._files: Sequence[str] = ()
@@ -44,21 +44,21 @@ class LocalSession:
     @property
     def state(self) -> AgentState:
         """Newest state."""
-        return self._host.state
+        return self.host.state
 
     @property
     def busy(self) -> bool:
         """True while a command is being carried out."""
-        return self._host.busy
+        return self.host.busy
 
     def send(self, command: SessionCommand) -> Receipt:
         """Send a command, to be carried out at once or in its turn."""
-        return self._host.send(command)
+        return self.host.send(command)
 
     def updates(self) -> AsyncIterator[SessionUpdate]:
         """Return all updates from now on."""
         updates = UpdateQueue()
-        self._host.subscribe(updates)
+        self.host.subscribe(updates)
         return updates
 
     async def keep_ready(self) -> None:
@@ -139,4 +139,4 @@ class LocalSession:
     def _set_status(self, status: EngineStatus) -> None:
         if status != self.status:
             self.status = status
-            self._host.show_status()
+            self.host.show_status()

@@ -1,8 +1,7 @@
 """Client of a session that another process has open: reads its events, leaves commands in its inbox (M7)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 from duckflow.app.places import LIVE, holder_of
 from duckflow.config.places import state_dir
@@ -80,7 +79,9 @@ class RemoteSession(SessionClient):
         """Leave a command in the inbox, with secrets removed. Some work only in the owning process."""
         receipt = Receipt(command)
         if is_sendable(command):
-            self._keep(self._leave(receipt, self._redactor.clean_all(command)))
+            leaving = asyncio.ensure_future(self._leave(receipt, self._redactor.clean_all(command)))
+            self._sending.add(leaving)
+            leaving.add_done_callback(self._sending.discard)
         else:
             receipt.end(UsageError("attach.not_here", session=self._found.id))
         return receipt
@@ -145,8 +146,3 @@ class RemoteSession(SessionClient):
             receipt.end(SessionResult(await leave_command(self._inbox, self._found.id, command)))
         except UserError as error:
             receipt.end(error)
-
-    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._sending.add(task)
-        task.add_done_callback(self._sending.discard)
