@@ -161,8 +161,7 @@ class LiveCopy:
             raise ToolError(f"A change could not be shown to the background command: {said[1:].decode()}.")
 
     def _find(self, command_id: str) -> _Background:
-        try:
-            return self._commands[command_id]
-        except KeyError:
+        if command_id not in self._commands:
             known = ", ".join(self._commands) or "none"
-            raise ToolError(f"There is no background command {command_id}; known: {known}.") from None
+            raise ToolError(f"There is no background command {command_id}; known: {known}.")
+        return self._commands[command_id]

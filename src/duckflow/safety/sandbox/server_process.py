@@ -13,7 +13,7 @@ from duckflow.config.settings import ShellSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.files.programs import find_program
 from duckflow.domain.frozen import replace
-from duckflow.safety.descriptors import READ
+from duckflow.safety.descriptors import READ, closing_fd
 from duckflow.safety.sandbox.launcher_client import Ending, Launcher
 from duckflow.safety.sandbox.probe import PROBE, Probe
 from duckflow.safety.sandbox.shell_view import ShellView
@@ -141,11 +141,9 @@ def _last_words(task: asyncio.Task[Ending], temporary: Path) -> str:
 
 def _tail(path: Path) -> str:
     """Return the end of a file, which the server may have replaced by something else."""
-    with suppress(OSError):
-        opened = os.open(path, READ)
-        with os.fdopen(opened, "rb") as file:
-            status = os.fstat(opened)
-            if stat.S_ISREG(status.st_mode):
-                file.seek(max(0, status.st_size - _LAST_WORDS))
-                return " ".join(file.read(_LAST_WORDS).decode("utf-8", "replace").split())[-300:]
+    with suppress(OSError), closing_fd(os.open(path, READ)) as opened:
+        status = os.fstat(opened)
+        if stat.S_ISREG(status.st_mode):
+            said = os.pread(opened, _LAST_WORDS, max(0, status.st_size - _LAST_WORDS))
+            return " ".join(said.decode("utf-8", "replace").split())[-300:]
     return ""

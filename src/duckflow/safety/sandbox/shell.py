@@ -29,7 +29,6 @@ from duckflow.safety.sandbox.view.levels import Sandbox
 from duckflow.safety.uncancelled import run_in_thread
 
 _BACKGROUND_SECONDS = 24 * 3600.0
-_NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 
 RunOrder = Callable[[LaunchOrder, Callable[[bytes], None]], Awaitable[Ending]]
 
@@ -155,7 +154,7 @@ class Shell:
         return await self._with_effects(result, live.copy)
 
     async def _make_copy(
-        self, wanted: _WantedCommand, files: Mapping[str, bytes] = _NO_FILES
+        self, wanted: _WantedCommand, files: Mapping[str, bytes] = MappingProxyType({})
     ) -> tuple[WorkspaceCopy, LaunchOrder]:
         copies = await self._copies()
         copy = await asyncio.to_thread(copies.make, str(self.workspace), wanted.command)

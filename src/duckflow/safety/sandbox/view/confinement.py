@@ -93,7 +93,7 @@ def confine(
     rules: LandlockRules | None = None,
 ) -> LaunchOrder:
     """Return the order to run a command in this sandbox. `rules` keeps Landlock's rules between commands."""
-    shell = (_shell(), "-c", command)
+    shell = (next((path for path in _SHELLS if Path(path).exists()), "/bin/sh"), "-c", command)
     if isinstance(reach, MountPlan):
         home = any(mount.target == reach.base.home for mount in reach.base.mounts)
         order = LaunchOrder(
@@ -133,10 +133,6 @@ def confine(
         sockets=seccomp.ON_THE_NETWORK if network else (),
         protected_pids=(os.getpid(),),
     )
-
-
-def _shell() -> str:
-    return next((shell for shell in _SHELLS if Path(shell).exists()), "/bin/sh")
 
 
 def _threads_now() -> int:

@@ -39,7 +39,11 @@ class Masks:
         with self._lock:
             if folder != self._folder:
                 folder.mkdir(mode=0o700, exist_ok=True)
-                self._begin(folder)
+                self._made.clear()
+                self._hidden.clear()
+                self._events.begin()
+                self._events.watch(str(folder), _OPENED)
+                self._folder = folder
             return {path: f"{folder}/{self._mask_of(path, noted, folder)}" for path, noted in hidden.items()}
 
     def opened_since(self, position: int | None = None) -> tuple[tuple[str, ...], int]:
@@ -54,13 +58,6 @@ class Masks:
         with self._lock:
             self._events.close()
             self._folder = None
-
-    def _begin(self, folder: Path) -> None:
-        self._made.clear()
-        self._hidden.clear()
-        self._events.begin()
-        self._events.watch(str(folder), _OPENED)
-        self._folder = folder
 
     def _mask_of(self, path: str, noted: TrackedFile | None, folder: Path) -> str:
         wanted = path, noted, os.path.isdir(path)

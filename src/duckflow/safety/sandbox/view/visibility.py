@@ -61,7 +61,8 @@ def visibility_of(
     workspace: Path, temporary: Path, home: Path, closed: Iterable[Path], guarded: Iterable[str]
 ) -> Visibility:
     """Return the paths that commands in this workspace can reach; `closed` are Duckflow's own folders."""
-    wanted = (*(f"{home}/{name}" for name in SECRETS), *system_secrets(), *map(str, closed))
+    system = (path for path in _SYSTEM_SECRETS if os.access(path, os.R_OK))
+    wanted = (*(f"{home}/{name}" for name in SECRETS), *system, *map(str, closed))
     root = os.path.realpath(workspace)
     real = {os.path.realpath(path) for path in wanted if os.path.exists(path)}
     return Visibility(
@@ -70,11 +71,6 @@ def visibility_of(
         hidden=outermost(path for path in real if not is_inside(root, path)),
         guarded=tuple(guarded),
     )
-
-
-def system_secrets() -> Iterator[str]:
-    """Return the system's files with passwords and keys, and their copies, if this user can read them."""
-    return (path for path in _SYSTEM_SECRETS if os.access(path, os.R_OK))
 
 
 def entries_of(folder: str) -> list[os.DirEntry[str]]:
