@@ -25,7 +25,10 @@ class WorkspaceLock:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             opened = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _write(opened, session_id)
+            since = datetime.now(UTC).isoformat(timespec="seconds")
+            text = json.dumps({"pid": os.getpid(), "session": session_id, "since": since})
+            os.ftruncate(opened, 0)
+            os.pwrite(opened, text.encode(), 0)
         except OSError as exc:
             failure = UserError("lock.failed", path=str(self._path), reason=exc.strerror or str(exc))
             if opened is not None:
@@ -54,13 +57,6 @@ class WorkspaceLock:
         held, self._held = self._held, None
         if held is not None:
             os.close(held)
-
-
-def _write(opened: int, session_id: str) -> None:
-    since = datetime.now(UTC).isoformat(timespec="seconds")
-    text = json.dumps({"pid": os.getpid(), "session": session_id, "since": since})
-    os.ftruncate(opened, 0)
-    os.pwrite(opened, text.encode(), 0)
 
 
 def _read(opened: int) -> dict[str, str]:

@@ -108,9 +108,10 @@ class ShellView:
         with self._looking:
             whole = str(self._workspace)
             guarded = self._watch.begin() if access == "write" else (whole,)
-            if sandbox.level in ("bubblewrap", "namespaces"):
-                masks = self._hide(temporary, secrets) if access != "none" else {whole: ""}
-                guarded = guarded if access != "none" else ()
+            if access == "none" and sandbox.level in ("bubblewrap", "namespaces"):
+                reach = mount_plan(self.base(temporary), masks={whole: ""})
+            elif sandbox.level in ("bubblewrap", "namespaces"):
+                masks = self._hide(temporary, secrets)
                 reach = mount_plan(self.base(temporary), masks=masks, guarded=guarded)
             else:
                 home = Path(self._env.get("HOME") or Path.home())
