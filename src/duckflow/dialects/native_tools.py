@@ -43,16 +43,22 @@ FAMILIES: Mapping[str, str] = {
 _OPERATIONS = {name: operation for operation, name in COMMON.items()} | dict(ALIASES)
 _STRING: JsonSchema = {"type": "string"}
 
-EDIT_SCHEMA: JsonSchema = {
-    "type": "object",
-    "properties": {
+
+def _schema(properties: JsonSchema, *required: str) -> JsonSchema:
+    return {"type": "object", "properties": properties, **({"required": [*required]} if required else {})}
+
+
+EDIT_SCHEMA = _schema(
+    {
         "path": _STRING,
         "old_string": {**_STRING, "description": "exact, found once"},
         "new_string": _STRING,
         "replace_all": {"type": "boolean"},
     },
-    "required": ["path", "old_string", "new_string"],
-}
+    "path",
+    "old_string",
+    "new_string",
+)
 
 NOTE_TOOL = NativeTool(
     name=NOTE,
@@ -61,22 +67,21 @@ NOTE_TOOL = NativeTool(
         "user wants, (2) or (3) behind what matters less; profile (debugging, file_operation, research, …). "
         "doubt: why these calls may be wrong. pattern base_main_specialized: show the step's procedure"
     ),
-    parameters={
-        "type": "object",
-        "properties": dict.fromkeys(("requirements", "profile", "goal", "plan", "doubt", "pattern"), _STRING),
-    },
+    parameters=_schema(
+        dict.fromkeys(("requirements", "profile", "goal", "plan", "doubt", "pattern"), _STRING)
+    ),
 )
 
 FINISH_TOOL = NativeTool(
     name=FINISH,
     description="Beside the last calls, such as tests: ends your turn with this reply if they all succeed",
-    parameters={"type": "object", "properties": {"reply": _STRING}, "required": ["reply"]},
+    parameters=_schema({"reply": _STRING}, "reply"),
 )
 
 ASK_TOOL = NativeTool(
     name=ASK_USER,
     description="ask what only the user can answer; ends your turn",
-    parameters={"type": "object", "properties": {"question": _STRING}, "required": ["question"]},
+    parameters=_schema({"question": _STRING}, "question"),
 )
 
 
@@ -112,8 +117,7 @@ def _slim(schema: JsonSchema) -> JsonSchema:
         }
         for name, field in schema.get("properties", {}).items()
     }
-    required = schema.get("required", [])
-    return {"type": "object", "properties": properties, **({"required": required} if required else {})}
+    return _schema(properties, *schema.get("required", []))
 
 
 def _rare(operations: Sequence[Operation]) -> NativeTool:
@@ -123,11 +127,7 @@ def _rare(operations: Sequence[Operation]) -> NativeTool:
     return NativeTool(
         name=RARE,
         description=f"Rare operations; without args you get a description. {lines}",
-        parameters={
-            "type": "object",
-            "properties": {"operation": _STRING, "args": {"type": "object"}},
-            "required": ["operation"],
-        },
+        parameters=_schema({"operation": _STRING, "args": {"type": "object"}}, "operation"),
     )
 
 

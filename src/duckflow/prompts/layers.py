@@ -6,7 +6,6 @@ from typing import Literal
 
 from duckflow.domain.decision import PromptPattern
 from duckflow.domain.modes import Mode
-from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.state import AgentState, Items
 from duckflow.domain.text import one_line
 from duckflow.domain.transitions import Status, Step
@@ -96,7 +95,9 @@ def main_text(state: AgentState, dropped: Collection[Droppable] = ()) -> str:
         "main",
         step=state.step,
         status=_STATUS.get(state.status, ""),
-        vitals=_vitals(state.vitals),
+        # The model need not know about vitals that are fine (F7).
+        vitals=(LOW_FOCUS if state.vitals.focus < _LOW_FOCUS else "")
+        + (LOW_STAMINA if state.vitals.stamina < _LOW_STAMINA else ""),
         task=f"Task: {one_line(state.request.text, _TASK)}\n" if state.request else "",
         requirements=requirements,
         items=items_text(state.items, dropped),
@@ -143,9 +144,3 @@ def _tasks(tasks: TaskList) -> str:
     running = next((f", now: {task.operation}" for task in tasks.tasks if task.status == "in_progress"), "")
     failures = f", {failed} failed" if failed else ""
     return f"In the background: {done} of {len(tasks.tasks)} tasks complete{failures}{running}\n"
-
-
-def _vitals(vitals: Vitals) -> str:
-    """Return advice for low vitals (F7). The model need not know about vitals that are fine."""
-    focus = LOW_FOCUS if vitals.focus < _LOW_FOCUS else ""
-    return focus + (LOW_STAMINA if vitals.stamina < _LOW_STAMINA else "")

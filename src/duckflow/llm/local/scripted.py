@@ -74,7 +74,9 @@ class ScriptedModel:
         line = self._take(request.output)
         await asyncio.sleep(line.delay_s)
         if line.gate is not None:
-            await _pass(line.gate)
+            (line.gate / "asked").touch()
+            while not (line.gate / "go").exists():  # noqa: ASYNC110 - another process creates it
+                await asyncio.sleep(_GATE_POLL_S)
         text = line.text[: len(line.text) // 2] if line.error == "cut" else line.text
         if line.error is not None and line.error != "cut":
             raise _fault(line.error, request)
@@ -97,12 +99,6 @@ class ScriptedModel:
             raise ProviderError("llm.script_exhausted", file=self._file, output=output, count=taken)
         self._taken[output] = taken + 1
         return lines[taken]
-
-
-async def _pass(gate: Path) -> None:
-    (gate / "asked").touch()
-    while not (gate / "go").exists():  # noqa: ASYNC110 - another process creates it
-        await asyncio.sleep(_GATE_POLL_S)
 
 
 async def open_scripted(

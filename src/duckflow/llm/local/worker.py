@@ -106,17 +106,13 @@ class Worker:
 
         if self._stopped < number:
             try:
-                self._server.handle_chat_completions(self._bound(body), pass_on)
+                if (schema := body.pop("duckflow_schema", None)) is not None:
+                    # A grammar without white space, since indentation would double the output.
+                    body["grammar"] = str(self._runtime.json_schema_to_grammar({**schema, **_NO_SPACE}))
+                self._server.handle_chat_completions(body, pass_on)
             except Exception as exc:  # noqa: BLE001 - Duckflow turns any failure into a sentence
                 self._line.write({"id": number, "chunk": {"error": {"message": str(exc)}}})
         self._line.write({"id": number, "end": True})
-
-    def _bound(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Convert the schema to a grammar without white space, since indentation would double the output."""
-        schema = body.pop("duckflow_schema", None)
-        if schema is not None:
-            body["grammar"] = str(self._runtime.json_schema_to_grammar({**schema, **_NO_SPACE}))
-        return body
 
     def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
         """Call the runtime's HTTP server, for functions its Python API lacks. Return None on failure.

@@ -1,7 +1,7 @@
 """Lines of a conversation as a model sees it. The tokens of each line are counted once."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -97,7 +97,7 @@ class PromptLines:
                 break
         return results
 
-    def exchanges(self) -> Iterator[list[PromptLine]]:
+    def exchanges(self) -> list[list[PromptLine]]:
         """Return the groups that stay together: an answer with the results of its calls, or a single line."""
         parts: list[list[PromptLine]] = []
         part_of: dict[str, list[PromptLine]] = {}
@@ -107,7 +107,7 @@ class PromptLines:
                 parts.append(part := [])
                 part_of |= {call.id: part for call in line.message.calls if call.id}
             part.append(line)
-        return iter(parts)
+        return parts
 
     def pinned(self, request: str) -> list[PromptLine]:
         """Return the user's request and their last message, which are never left out."""
