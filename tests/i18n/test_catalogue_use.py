@@ -93,14 +93,14 @@ def test_M7_every_text_of_the_page_exists():
 
 
 FLAGS = {"option": "help.option.", "argument": "help.argument."}
-"""Functions of `cli/flags.py` that add the beginning of a key."""
+"""Functions of `cli/commands/flags.py` that add the beginning of a key."""
 
 
 def flag_keys(module: Module) -> Iterator[str]:
     """The keys of the help texts that a module declares with those functions."""
     for call in calls(module):
         given = [str(one.value) for one in call.args if isinstance(one, ast.Constant)]
-        if given and (beginning := FLAGS.get(called_name(call))):
+        if given and (beginning := FLAGS.get(called_name(call).removeprefix("flags."))):
             yield beginning + given[-1].replace("-", "_")
 
 

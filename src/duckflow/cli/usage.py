@@ -72,11 +72,9 @@ def _message(error: TyperException) -> str:
     """Return the message for an error, by its class's name: typer has no public names for these classes."""
     match type(error).__name__:
         case "NoSuchOption":
-            near: list[str] = sorted(getattr(error, "possibilities", None) or ())
-            option: str = getattr(error, "option_name", "")
-            if near:
-                return text("usage.no_option_near", option=option, nearest=", ".join(near))
-            return text("usage.no_option", option=option)
+            near = ", ".join(sorted(getattr(error, "possibilities", None) or ()))
+            key = "usage.no_option_near" if near else "usage.no_option"
+            return text(key, option=getattr(error, "option_name", ""), nearest=near)
         case "BadOptionUsage":
             return text("usage.no_value", option=getattr(error, "option_name", ""))
         case "MissingParameter":
@@ -84,7 +82,11 @@ def _message(error: TyperException) -> str:
         case "BadParameter":
             return _bad_value(error)
         case _:
-            return _other(error)
+            named = _NAMED.search(error.message)
+            found = next((part for part in named.groups() if part), "") if named else ""
+            if named and named[1]:
+                return text("usage.no_command", name=found)
+            return text("usage.too_many", found=found) if found else text("usage.no_command_given")
 
 
 def _bad_value(error: TyperException) -> str:
@@ -100,14 +102,6 @@ def _bad_value(error: TyperException) -> str:
     if not wanted:
         return text("usage.bad_value", name=name)
     return text("usage.not_so", name=name, wanted=wanted[0], found=problem["input"])
-
-
-def _other(error: TyperException) -> str:
-    named = _NAMED.search(error.message)
-    found = next((part for part in named.groups() if part), "") if named else ""
-    if named and named[1]:
-        return text("usage.no_command", name=found)
-    return text("usage.too_many", found=found) if found else text("usage.no_command_given")
 
 
 def _parameter(error: TyperException) -> str:

@@ -56,7 +56,8 @@ def export() -> None:
 
     with _database() as database:
         for entry in read_entries(database):
-            echo(f'{{"entry":{entry.body},"hash":{jsons.dumps(entry.hash)}}}')
+            hashed = f'{{"entry":{entry.body},"hash":{jsons.dumps(entry.hash)}}}'
+            echo(hashed)
 
 
 @commands.command("stats", help=text("help.audit_stats"))

@@ -45,17 +45,16 @@ def question_text(question: Question) -> str:
 def _approval(
     approval: Approval, root: Path, difference: Sequence[schema.FileEditToolCallContent]
 ) -> PermissionQuestion:
-    told = _points(approval) if difference else question_text(approval)
+    told, view = _points(approval) if difference else question_text(approval), approval_view(approval)
     options = [_option("yes", text("editors.yes"), "allow_once")]
     answers: dict[str, Answer] = {"yes": AnswerApproval(yes=True), "no": AnswerApproval(yes=False)}
     if approval.kind is not None:
-        view = approval_view(approval)
         options.append(_option("always", text("editors.always", kind=view.always), "allow_always"))
         answers["always"] = AnswerApproval(yes=True, always=True)
     options.append(_option("no", text("editors.no"), "reject_once"))
     call = schema.ToolCallUpdate(
         tool_call_id=approval.approval_id,
-        title=approval_view(approval).question,
+        title=view.question,
         kind=kind_of(approval.action.operation),
         status="pending",
         content=[helpers.tool_content(helpers.text_block(told)), *difference],
