@@ -233,6 +233,16 @@ async def test_A6_all_faults_of_an_answer_are_told_at_once_under_their_calls():
     assert ReplyVoid() in duck.shown
 
 
+async def test_A6_a_note_with_a_wrong_type_is_told_under_its_call():
+    duck = Asked(
+        turn(call("note", "c1", goal={"a": 1}), call("read_file", "c2", path="a.py")), turn("Sorry.")
+    )
+    await duck.decide()
+    told = {one.result_of: one.text for one in duck.sent() if one.result_of}
+    assert "goal" in told["c1"]
+    assert "None of these calls ran" in told["c2"]
+
+
 async def test_A6_the_same_fault_twice_ends_the_asking():
     duck = Asked(*[turn(call("paint"))] * 2)
     with pytest.raises(BadAnswer) as caught:

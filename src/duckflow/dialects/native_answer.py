@@ -14,7 +14,7 @@ from duckflow.dialects.native_tools import (
     asks_for_description,
     describe,
 )
-from duckflow.domain.decision import Action, Decision, Operation
+from duckflow.domain.decision import Action, Decision, Operation, StateDelta
 from duckflow.domain.model import ToolCall
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.reading.fitting import fit
@@ -126,6 +126,8 @@ def _checked(action: Action, check: Check) -> Action:
 
 def _noted(args: JsonObject) -> JsonObject:
     delta: JsonObject = {_ITEMS[name]: _as_list(name, args[name]) for name in _ITEMS if args.get(name)}
+    if faults := fit(StateDelta, delta).faults:
+        raise UnusableAnswer(*faults)
     fields: JsonObject = {"state_delta": delta} if delta else {}
     if args.get("confidence") is not None:
         fields["confidence"] = args["confidence"]
