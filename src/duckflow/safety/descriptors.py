@@ -54,7 +54,7 @@ def copy_to_new(source: int, folder: int, name: str, mode: int) -> None:
 
 
 def read_regular(path: str | os.PathLike[str], most: int) -> bytes | None:
-    """Return the first bytes of a regular file, None for a link, a pipe, a folder or a failure."""
+    """Return up to `most` bytes from the start of a regular file, None for anything else or a failure."""
     with suppress(OSError), closing_fd(os.open(path, READ)) as opened:
         if stat.S_ISREG(os.fstat(opened).st_mode):
             return os.read(opened, most)

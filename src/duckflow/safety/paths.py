@@ -1,4 +1,4 @@
-"""Path names: those from a model become clean paths in the workspace, or are refused. Stamps of files."""
+"""Path names: check and clean paths that a model writes. File stamps: detect whether a file changed."""
 
 import os
 import unicodedata
@@ -64,7 +64,7 @@ def is_inside(path: str, folder: str) -> bool:
 
 
 def outermost(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return, sorted, the absolute paths that lie inside none of the others."""
+    """Return, sorted, those of these absolute paths that lie inside none of the other paths."""
     found = set(paths)
     return tuple(sorted(one for one in found if found.isdisjoint(_folders_of(one))))
 
@@ -108,7 +108,7 @@ def _below(text: str, roots: Iterable[str]) -> str:
 
 
 class FileStamp(NamedTuple):
-    """Identity of a file or folder, and values that differ after every change to it or to its entries."""
+    """Identity, times, size and mode of a file or folder. They differ after every change to it."""
 
     device: int
     inode: int
@@ -119,7 +119,7 @@ class FileStamp(NamedTuple):
 
 
 def stamp_of(path: str) -> FileStamp | None:
-    """Return the stamp of a file, a link or a folder, None if nothing exists at the path."""
+    """Return the FileStamp of a file, link or folder, None if nothing exists at the path."""
     try:
         found = os.lstat(path)
     except OSError:

@@ -25,9 +25,9 @@ _CAPABILITY_VERSION = 0x20080522
 _LAST_CAPABILITY = 63
 
 _libc = ctypes.CDLL(None, use_errno=True)
-# separate handle, because the argument types set below apply to every use of it
+# separate handle, because the argument types set below apply to every call made through it
 _call = ctypes.CDLL(None, use_errno=True).syscall
-_call.argtypes = (ctypes.c_long,) * 5  # plain numbers, because each command needs about 200 calls
+_call.argtypes = (ctypes.c_long,) * 5  # plain numbers, because a command makes about 200 calls
 _call.restype = ctypes.c_long
 _control = _libc.prctl if LINUX else None
 if _control:
@@ -80,7 +80,7 @@ def prctl(option: int, *values: int) -> int:
 
 
 def die_with_parent(parent: int) -> None:
-    """Let the kernel kill this process when `parent` ends. Exit now if it has already ended."""
+    """Let the kernel kill this process when `parent` ends. Exit now if `parent` has already ended."""
     if LINUX:
         prctl(_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -88,7 +88,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def fork_child(work: Callable[[], object]) -> None:
-    """Fork a child that runs `work` and exits. The kernel kills it if this process ends first."""
+    """Fork a child that runs `work` and exits. The kernel kills the child if this process ends first."""
     parent = os.getpid()
     if os.fork():
         return
@@ -111,7 +111,7 @@ def adopt_orphans() -> None:
 
 
 def drop_privileges() -> None:
-    """Give up all capabilities, now and through any program. Root keeps only its ownership of files."""
+    """Give up all capabilities, also for programs that this process starts. Root still owns its files."""
     never_gain_privileges()
     drop_capabilities()
 

@@ -10,7 +10,7 @@ R = TypeVar("R")
 
 
 async def run_in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run a function in a thread. A cancelled caller waits for its end, so that no change comes later."""
+    """Run a function in a thread. A cancelled caller still waits until the function has returned."""
     return await shielded(asyncio.to_thread(function, *args, **kwargs))
 
 

@@ -1,4 +1,4 @@
-"""File access of one action: each change is approved (SAFETY 7) and recorded first (SAFETY 11, 12)."""
+"""File access of one action: it makes only approved changes (SAFETY 7) and records them (SAFETY 11, 12)."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from duckflow.store.kept_files import ChangeOwner, KeptFiles
 
 
 class Permit(NamedTuple):
-    """Files that the user approved, by path, with the SHA-256 each had when it was shown (None: no file)."""
+    """Paths that the user approved, with the SHA-256 of each file when it was shown (None: no file)."""
 
     before: Mapping[str, str | None]
     outside: str | None = None
@@ -26,7 +26,7 @@ class Permit(NamedTuple):
         path = change.path
         if any(is_inside(path, one) for one in self.folders):
             return
-        # None: another step already removed the previous entry to make room for one of another type.
+        # None: an earlier step of this action already removed the old entry, which had another type.
         if path in self.before and change.before in (self.before[path], None):
             return
         raise ChangedMeanwhile(f"{path}: is not what the user was asked about; nothing was changed.")
@@ -42,23 +42,23 @@ class Permit(NamedTuple):
 
 
 class PlannedWrite(NamedTuple):
-    """Content that an action writes, as it was shown to the user."""
+    """New content of one file, as it was shown to the user."""
 
     path: str
     before: str | None
-    """SHA-256 of the content it was computed from (None: no file)."""
+    """SHA-256 of the old content that `data` was computed from (None: no file)."""
     data: bytes
     summary: str
-    """Text for the model about the change, once it is made."""
+    """Text about the change, which the model gets after it is made."""
 
     @property
     def changes(self) -> bool:
-        """False if the file has this content already."""
+        """True if the file does not have this content already."""
         return hashlib.sha256(self.data).hexdigest() != self.before
 
 
 class Access:
-    """File access of one action. Without a permit, the mode allows it to change any file in the workspace."""
+    """File access of one action. Without a permit, the action may change any file in the workspace."""
 
     def __init__(
         self,
@@ -71,14 +71,14 @@ class Access:
         self.workspace = workspace
         self.owner = owner
         self.planned = planned
-        """Content to write, computed in advance. It replaces only the content it was computed from."""
+        """Content to write, if computed in advance. Written only if the file has not changed since."""
         self._kept = kept
         self._permit = permit
         self._changes: list[FileChange] = []
 
     @property
     def changes(self) -> tuple[FileChange, ...]:
-        """Recorded changes, in order. If the action failed, the last ones may not have happened."""
+        """Recorded changes, in order. If the action failed, the last changes may not have been made."""
         return tuple(self._changes)
 
     @property
@@ -87,13 +87,13 @@ class Access:
         return self._permit.outside if self._permit else None
 
     def output(self, evidence_id: str) -> str | None:
-        """Return the full output of an action of this session that was shown in part, if it was kept."""
+        """Return the full output of an earlier action of this session, None if it was not kept."""
         return self._kept.output(self.owner.session_id, evidence_id)
 
     def write_bytes(
         self, path: str, data: bytes, *, expected: str | None = ANY, mode: int | None = None
     ) -> None:
-        """Create or replace a file and its folders. `expected` is the digest of the current content."""
+        """Create or replace a file and its folders. `expected` is the SHA-256 of the current content."""
         self.workspace.write_bytes(
             path, data, expected=self._expect(path, expected), mode=mode, keep=self._keep
         )
@@ -113,7 +113,7 @@ class Access:
         self._changes.extend(seen)
 
     def record(self, changes: Sequence[FileChange], contents: Mapping[str, bytes]) -> None:
-        """Record, all at once, changes that are about to be made and the content they replace or remove."""
+        """Record changes and the contents they replace or remove, in one step before any change is made."""
         if self._permit is not None:
             for change in changes:
                 self._permit.check(change)

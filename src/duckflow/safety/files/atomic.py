@@ -22,7 +22,7 @@ LARGEST = 64_000_000
 
 _TEMPORARY = lazy_regex(r"\.duckflow-[0-9a-f]{16}\.tmp")
 _LEFT_OVER_S = 3600
-_SAFE_BITS = 0o777  # new content does not inherit set-user-id
+_SAFE_BITS = 0o777  # new content does not get the set-user-id bit of the old file
 _BLOCK = 1 << 20
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -37,12 +37,12 @@ class ChangedMeanwhile(ToolError):
 
 
 def is_temporary(name: str) -> bool:
-    """Return whether this is the name of a temporary file, which a killed process may leave behind."""
+    """Return whether this is the name of a temporary file, such as a killed process may leave behind."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
 class FilePlace(NamedTuple):
-    """Location of a file: open folder, name in it, path to show in messages, and real path."""
+    """Location of a file: open folder, name in that folder, path to show in messages, and real path."""
 
     folder: int
     name: str
@@ -65,7 +65,7 @@ class FileContent(NamedTuple):
 
 
 Keep = Callable[[FilePlace, FileContent | None, FileContent | None], None]
-"""Called as (place, before, after) right before a change. Stores the old content durably, or raises."""
+"""Called as (place, before, after) right before a change. Must store the old content durably or raise."""
 
 
 def replace(
@@ -150,7 +150,7 @@ def compare(place: FilePlace, found_now: FileContent | None, expected: str | Non
 
 
 def read_all(opened: int, path: str, cap: int) -> bytes:
-    """Return the whole content. Raise ToolError if it turns out to be longer than `cap`."""
+    """Return everything that the descriptor gives. Raise ToolError if that is longer than `cap` bytes."""
     blocks: list[bytes] = []
     size = 0
     while block := os.read(opened, _BLOCK):
@@ -162,7 +162,7 @@ def read_all(opened: int, path: str, cap: int) -> bytes:
 
 
 def check_regular(status: os.stat_result, path: str, cap: int) -> None:
-    """Raise ToolError for anything but a regular file, and for a file larger than `cap`."""
+    """Raise ToolError for anything but a regular file, and for a file larger than `cap` bytes."""
     kind = stat.S_IFMT(status.st_mode)
     if kind != stat.S_IFREG:
         raise ToolError(f"{path}: is {_KINDS.get(kind, 'a device')}, not a regular file.")
@@ -182,7 +182,7 @@ def regular_status(place: FilePlace) -> os.stat_result | None:
 
 
 def _write_new(at: tuple[int, str], data: bytes, like: os.stat_result | None, mode: int | None = None) -> int:
-    """Create the file durably and return its permission bits: `mode`, or those of the file it replaces."""
+    """Create the file durably and return its permission bits: `mode`, or those of the replaced file."""
     bits = 0o666 if like is None and mode is None else 0o600
     with closing_fd(os.open(at[1], CREATE, bits, dir_fd=at[0])) as opened:
         rest = memoryview(data)

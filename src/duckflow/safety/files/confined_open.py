@@ -1,6 +1,6 @@
-"""Open files beneath one folder, safely even while other processes change links and names.
+"""Open files beneath one folder, safely even while other processes change links and names in it.
 
-The kernel confines the path (`openat2` with RESOLVE_BENEATH); where it can't, no link is followed at all.
+The kernel confines the path (`openat2` with RESOLVE_BENEATH). Kernels without that follow no link at all.
 """
 
 import errno
@@ -14,7 +14,7 @@ from duckflow.safety.descriptors import closing_fd
 from duckflow.safety.syscalls import BENEATH, LINUX, NO_MAGICLINKS, open_at, rename_at
 
 OpenInside = Callable[[int, str, int], int]
-"""Called as (folder descriptor, relative path, flags), returns a descriptor. Never creates anything."""
+"""Called as (folder descriptor, relative path, flags). Returns a descriptor. Never creates a file."""
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 LOOK = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK) | os.O_CLOEXEC
@@ -38,7 +38,7 @@ def open_walking(root: int, path: str, flags: int) -> int:
 
 @cache
 def kernel_resolves() -> bool:
-    """Return whether `open_resolved` works here and /proc can name the result."""
+    """Return whether `open_resolved` works on this kernel and /proc shows the path of an open file."""
     if not LINUX:
         return False
     with suppress(OSError), closing_fd(os.open("/", LOOK | os.O_DIRECTORY)) as root:
@@ -48,7 +48,7 @@ def kernel_resolves() -> bool:
 
 
 class ConfinedFolder:
-    """Folder that is held open, so that renaming it does not matter."""
+    """Folder that is held open, so that it stays the same folder if someone renames it."""
 
     def __init__(self, root: str | os.PathLike[str], opener: OpenInside | None = None) -> None:
         self._root = os.open(root, FOLDER)
@@ -66,7 +66,7 @@ class ConfinedFolder:
         return self._opener(self._root, path, flags)
 
     def open_folder(self, real: str, *, create: bool = False) -> int:
-        """Open a folder by its real path without following links. `create` makes the missing parts."""
+        """Open a folder by its real path without following links. `create` makes missing folders."""
         return _descend(self._root, [] if real == "." else real.split("/"), create=create)
 
     def missing(self, real: str) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ class ConfinedFolder:
         return ()
 
     def locate(self, opened: int, path: str) -> str:
-        """Return the real relative path of a descriptor that was opened as `path`."""
+        """Return the real path, relative to the folder, of a descriptor that was opened as `path`."""
         if not self._follows:
             return path
         root, real = _name_of(self._root), _name_of(opened)
@@ -91,7 +91,7 @@ class ConfinedFolder:
         return real[len(root.rstrip("/")) + 1 :]
 
     def resolve(self, path: str) -> str:
-        """Return the real relative path of something that may not exist. Fail with ELOOP on a broken link."""
+        """Return the real relative path, also of a missing file. Fail with ELOOP on a broken link."""
         missing: list[str] = []
         while True:
             try:

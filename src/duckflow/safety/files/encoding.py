@@ -24,7 +24,7 @@ _MARKS: tuple[tuple[bytes, Codec], ...] = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)  # the first one begins with the UTF-16 mark
+_UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)  # the first one begins with the bytes of the UTF-16 mark
 _JAPANESE: tuple[Codec, ...] = ("euc_jp", "cp932", "euc_jis_2004")
 _ISO_2022_JP = lazy_regex(rb"\x1b\$[@B]")
 _REPLACEMENT = "\ufffd"
@@ -38,11 +38,11 @@ _TWINS: dict[Codec, dict[int, str]] = {
     "euc_jis_2004": _STANDARD,
     "iso2022_jp_ext": _STANDARD,
 }
-"""Pairs of characters that look alike and share their bytes; codecs differ in which of the two they know."""
+"""Characters that look like another character and share its bytes; each codec knows only one of the two."""
 
 
 class EncodedText(NamedTuple):
-    """Text of a file and its original bytes. A byte order mark stays as the first character."""
+    """Text of a file and its original bytes. `text` includes the byte order mark, if there is one."""
 
     text: str
     codec: Codec = "utf-8"
@@ -65,7 +65,7 @@ class EncodedText(NamedTuple):
         return self._around_the_same(path, text)
 
     def _around_the_same(self, path: str, text: str) -> bytes:
-        """Encode only changed lines, because some characters have two byte forms in this encoding."""
+        """Encode only changed lines: some characters have two byte forms, and the others must keep theirs."""
         old, new = self.text.split("\n"), text.split("\n")
         raw = self.data.split(b"\n")
         first = _same(old, new)
@@ -84,7 +84,7 @@ def _same(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def decode(path: str, data: bytes) -> EncodedText:
-    """Return the text of a file. Raise ToolError with the likely reason if it can't be decoded losslessly."""
+    """Return the text of a file. Raise ToolError, with the likely reason, if decoding would lose bytes."""
     if data.startswith(_UTF32):
         raise ToolError(f"{path}: is UTF-32 text; convert it first, for example with iconv.")
     if data.isascii() and _ISO_2022_JP.search(data):
@@ -139,7 +139,7 @@ def _strictly(path: str, data: bytes, codec: Codec) -> EncodedText:
 
 
 def _by_lines(path: str, data: bytes) -> EncodedText:
-    """Decode ISO-2022-JP text. Each line must decode alone, or an edit could damage the lines after it."""
+    """Decode ISO-2022-JP text. Refuse text whose lines depend on the lines before them."""
     file = _strictly(path, data, "iso2022_jp_ext")
     alone = (line.decode(file.codec, "replace") for line in data.split(b"\n"))
     if "\n".join(alone) != file.text:
@@ -159,7 +159,7 @@ def _japanese(data: bytes) -> EncodedText | None:
 
 
 def _likeness(letter: str) -> int:
-    """Score a character for looking Japanese: kana and common kanji add, rare characters subtract."""
+    """Score how Japanese a character looks: kana and common kanji add, rare characters subtract."""
     if letter < "\x80":
         return 0
     if "\u3001" <= letter <= "\u30ff":

@@ -1,4 +1,4 @@
-"""Messages for a model that explain operating system errors, one sentence each."""
+"""Sentences that explain operating system errors to a model."""
 
 import errno
 from collections.abc import Generator

@@ -1,7 +1,7 @@
 """Git directory behind a `.git` file. For a worktree or submodule it lies outside the workspace (G10).
 
-A downloaded `.git` file can name any place, so the git directory must name the folder in turn. Its paths are
-written as `.git/…`, which is unambiguous where `.git` is a file.
+A downloaded `.git` file can name any folder, so the named git directory must also name the workspace. Its
+paths are written as `.git/…`, which is unambiguous where `.git` is a file.
 """
 # ruff: noqa: PTH112, PTH118, PTH120 - the command launcher loads this module, and starts without pathlib
 
@@ -19,13 +19,13 @@ _LONGEST = 1 << 16
 
 
 def split_root(path: str, git_directory: str | None) -> tuple[bool, str]:
-    """Return whether a path lies in the outside git directory, and the path relative to its root."""
+    """Return two values: whether the path lies in the outside git directory, and its path in there."""
     outside = git_directory is not None and path.startswith(INSIDE)
     return outside, path.removeprefix(INSIDE) if outside else path
 
 
 def outer_git_directory(folder: str) -> str | None:
-    """Return the shared git directory that a `.git` file names; None unless it names the folder in turn."""
+    """Return the shared git directory that a `.git` file names; None unless it also names this folder."""
     pointer = _POINTER.fullmatch(read_regular(f"{folder}/.git", _LONGEST) or b"")
     if pointer is None:
         return None

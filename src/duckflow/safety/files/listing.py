@@ -20,7 +20,7 @@ MOST_IN_A_FOLDER = 100_000
 
 
 def names_skipped(path: str) -> bool:
-    """Return whether a path names or lies in a skipped folder, and so asks for it explicitly."""
+    """Return whether a path names or lies in a folder that is skipped by default."""
     return any(name in SKIPPED for name in path.split("/"))
 
 
@@ -33,7 +33,7 @@ class ListedEntry(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """Entries found, sorted by path. `complete` is False if a limit cut the list."""
+    """Entries found, sorted by path. `complete` is False if a limit cut the list short."""
 
     entries: tuple[ListedEntry, ...]
     complete: bool = True

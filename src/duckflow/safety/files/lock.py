@@ -12,14 +12,14 @@ from duckflow.safety.descriptors import closing_fd
 
 
 class WorkspaceLock:
-    """File in the state folder, locked while the session is open. Its text names the holder."""
+    """File in the state folder, locked while the session is open. Its text names the session."""
 
     def __init__(self, folder: Path, identity: tuple[int, int]) -> None:
         self._path = folder / f"{identity[0]:x}-{identity[1]:x}.lock"
         self._held: int | None = None
 
     def take(self, session_id: str, workspace: str) -> None:
-        """Take the lock. Raise UsageError naming the holder and the time if another session has it."""
+        """Take the lock. Raise UsageError with the session that has it, and since when, if another has it."""
         opened: int | None = None
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -43,7 +43,7 @@ class WorkspaceLock:
         with suppress(OSError), closing_fd(os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)) as opened:
             said = _read(opened)
             try:
-                # Without a process of this number, the holder has ended and the lock need not be tested.
+                # If no process has this number, the session has ended and the lock need not be tested.
                 os.kill(int(said["pid"]), 0)
                 fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -60,7 +60,7 @@ class WorkspaceLock:
 
 
 def _read(opened: int) -> dict[str, str]:
-    """Read the holder from the file. Question marks stand for a text that is not written yet."""
+    """Return the session in the lock file, or question marks if the file is not fully written yet."""
     try:
         said = json.loads(os.pread(opened, 1000, 0))
         since = datetime.fromisoformat(said["since"]).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -1,4 +1,4 @@
-"""Reading of one file outside the workspace, after the user approved exactly that file (G3)."""
+"""Read one file outside the workspace, after the user approved exactly that file (G3)."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ from duckflow.safety.paths import check_characters
 from duckflow.safety.policy.protected import keeps_secrets, within
 
 READ_CAP = 1_000_000
-"""Largest file, in bytes, that is read from outside."""
+"""Largest file, in bytes, that is read from outside the workspace."""
 
 MACHINE = ("/proc", "/sys", "/dev", "/run")
 """Folders without regular files, some of which reveal other processes."""
@@ -24,7 +24,7 @@ _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class OutsideFile(NamedTuple):
-    """Real path of a file outside, and whether it is closed to tools."""
+    """Real path of a file outside the workspace, and whether it is closed to tools."""
 
     real: str
     closed: bool
@@ -42,7 +42,7 @@ def find_outside(text: str, root: Path, denied: tuple[str, ...]) -> OutsideFile 
 
 
 def read_outside(real: str) -> str:
-    """Return the text of a regular file by its real path, following no link on the way."""
+    """Return the text of a regular file by its real path, without following any link."""
     with (
         as_tool_errors(real),
         closing_fd(os.open("/", FOLDER)) as top,

@@ -1,4 +1,4 @@
-"""State of a path for undo and recovery: file, link, folder or nothing. No link is followed."""
+"""State of a path, for undo and recovery: file, link, folder or nothing. Links are not followed."""
 
 import errno
 import hashlib
@@ -25,12 +25,12 @@ _BITS = 0o7777
 
 
 class PathState(NamedTuple):
-    """State of a path: a digest, `link:` and a digest, or `folder`; with permission bits and content."""
+    """State of a path. `word` is the SHA-256 of a file, `link:` and the SHA-256 of a target, or `folder`."""
 
     word: str
     mode: int
     data: bytes = b""
-    """For a link, its target."""
+    """Content of a file, or target of a link."""
 
     @property
     def kind(self) -> str:
@@ -39,7 +39,7 @@ class PathState(NamedTuple):
 
 
 class PathStates:
-    """Paths of one folder that is held open, and of its git directory if that lies outside. Blocking."""
+    """States of paths in one open folder, and in its git directory if that lies outside. Blocking."""
 
     def __init__(self, root: ConfinedFolder, git_directory: str | None = None) -> None:
         self._root = root
@@ -61,7 +61,7 @@ class PathStates:
                 return None
 
     def finding(self, change: FileChange) -> Finding:
-        """Compare a recorded change with the current file."""
+        """Return whether a recorded change was made, by comparing it with the current file."""
         try:
             now = self.now(change.path)
         except ToolError:

@@ -1,4 +1,4 @@
-"""File access below one root that is held open: with size limits, atomic, all failures as ToolError."""
+"""File access below one open folder, with size limits. Writes are atomic; failures become ToolErrors."""
 
 import errno
 import hashlib
@@ -31,21 +31,21 @@ _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class FileStatus(Frozen):
-    """Kind, size and version of the file a path leads to."""
+    """Kind, size and version of the file that a path leads to."""
 
     kind: Kind
     size: int
     stamp: tuple[int, ...] = ()
-    """Inode, size and times of change; differs after any write to the file."""
+    """Inode, size and times; differs after any write to the file."""
     executable: bool = False
 
 
 class Workspace:
-    """Folder whose paths are relative to it and whose links never lead out of it. Blocking."""
+    """Folder for file access. Paths are relative to it, and links can't lead out of it. Blocking."""
 
     def __init__(self, root: Path, *, denied: Iterable[Path] = (), opener: OpenInside | None = None) -> None:
         self.root = Path(os.path.realpath(root))
-        """Real absolute path at the start of the session."""
+        """Real absolute path of the folder at the start of the session."""
         self._names = _names_of(root)
         self.denied = tuple(name for folder in denied for name in _names_of(folder))
         """Absolute paths of folders that are closed to tools."""
@@ -60,11 +60,11 @@ class Workspace:
         """States of real paths, for undo and recovery."""
 
     def relative(self, path: str, *, folder: bool = False) -> str:
-        """Return a path that the model wrote relative to the root. Raise ToolError if it is not valid."""
+        """Return a path that the model wrote, as relative to the root. Raise ToolError if it is not valid."""
         return relative_path(path, self._names, folder=folder)
 
     def protection(self, path: str) -> Protection:
-        """Return the stronger protection of a path as written and as resolved."""
+        """Return the stronger of two protections: that of the path as written, and that of its real path."""
         written = self.relative(path, folder=True)
         with as_tool_errors(written):
             real = self._confined.resolve(written)
@@ -89,7 +89,7 @@ class Workspace:
             raise ToolError(f"{path}: leads to {real}, which is protected; name that path itself.")
 
     def close(self) -> None:
-        """Close the root."""
+        """Close the folder."""
         self.paths.close()
         self._confined.close()
 
@@ -130,7 +130,7 @@ class Workspace:
         mode: int | None = None,
         keep: Keep | None = None,
     ) -> None:
-        """Create or replace a file and its folders. `expected` is the digest of the current content."""
+        """Create or replace a file and its folders. `expected` is the SHA-256 of the current content."""
         with self._place(path, follow=True, create=expected in (ANY, None)) as place:
             atomic.replace(place, data, expected, keep, mode)
 
@@ -167,7 +167,7 @@ class Workspace:
         return None
 
     def sweep(self, path: str) -> None:
-        """Remove temporary files that a killed write left next to a file. No other write may be running."""
+        """Remove temporary files of killed writes beside a file. No other write may be running."""
         with suppress(ToolError), self._place(path, follow=False) as place:
             atomic.sweep(place.folder, older_than_s=0)
 
@@ -204,7 +204,7 @@ class Workspace:
 
     @contextmanager
     def _place(self, path: str, *, follow: bool, create: bool = False) -> Generator[FilePlace]:
-        """Open the folder behind a path and find the real name. `follow` resolves a link in the last part."""
+        """Open the folder of a file and yield its location. With `follow`, a link leads to its target."""
         written = self.relative(path)
         with as_tool_errors(written):
             above, _, name = written.rpartition("/")

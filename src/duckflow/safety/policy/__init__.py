@@ -1,1 +1,1 @@
-"""Decision whether an action may run: risk, protected names, and the likely effects of a command line."""
+"""Policy: whether an action may run, by its risk, protected names and the likely effects of a command."""

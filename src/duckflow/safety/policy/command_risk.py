@@ -1,4 +1,4 @@
-"""Estimate what a command does by reading it. This only saves questions: the sandbox is the boundary."""
+"""Estimate what a command does by reading it. This only avoids questions; the sandbox gives the safety."""
 
 import re
 import tomllib
@@ -14,10 +14,10 @@ from duckflow.safety.policy.shell_syntax import ProgramCall, read_command
 
 Place = Literal["inside", "outside", "protected", "own"]
 Places = Callable[[str], Place]
-"""Function that classifies the location of a path by its name."""
+"""Function that classifies a path by its name: in the workspace, protected, outside and so on."""
 
 LOOKING, WORKING = "looks", "runs"
-"""Results for commands without a reason to ask: the command only reads, or does ordinary work."""
+"""Results for commands that need no question: the command only reads, or does ordinary work."""
 
 _ASSIGNMENT = lazy_regex(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
 _ADDRESS = lazy_regex(r"[a-z][a-z0-9+.-]*://|[\w.-]+@[\w.-]+:", re.IGNORECASE)
@@ -40,18 +40,18 @@ _READ_BY = {
 """Files that programs read although the command does not name them."""
 
 MOST_NAMED = 200
-"""Largest number of paths to look up for one command."""
+"""Largest number of files, named by one command, to look up."""
 
 
 class _Options(NamedTuple):
-    """Options of a program: single letters (or any), and long names."""
+    """Options of a program: single letters (or any letter), and long names."""
 
     letters: str
     names: frozenset[str]
 
 
 class _CommandTable(NamedTuple):
-    """Contents of commands.toml. The reason "runs" means ordinary work."""
+    """Contents of commands.toml. A program with the reason "runs" does ordinary work."""
 
     looks: Mapping[str, _Options]
     git_looks: Mapping[str, _Options]
@@ -104,14 +104,14 @@ def read_risks(line: str, place_of: Places) -> tuple[str, ...]:
 
 
 def similar_commands(line: str) -> ApprovalScope | None:
-    """Return the scope of "always": commands with this program and first argument; None without them."""
+    """Return what "always" would allow: commands with this program and first argument. None if unclear."""
     commands = read_command(line)
     words = commands[0].words if commands and len(commands) == 1 and not commands[0].redirects else ()
     if not words or _ASSIGNMENT.match(words[0]):
         return None
     program, option = _program(words[0]), "".join(words[1:2])
     if program in _table().interpreters and option.startswith("-") and option != "-m":
-        return None  # anything may follow an option, such as inline code
+        return None  # anything may follow such an option, for example inline code
     count = 3 if option in ("-m", "run", "run-script") else 2
     count = 1 if program in _table().words["whole"] else count
     return ApprovalScope(what="command", scope=" ".join(words[:count]))
@@ -136,7 +136,7 @@ def _reasons(command: ProgramCall, place_of: Places) -> Iterator[str]:
 
 
 def _possible_paths(word: str) -> Iterator[str]:
-    """Yield possible paths in a word: all of it, the part after =, and the part after an option's letter."""
+    """Yield possible paths in a word: all of it, the part after =, and the part after an option letter."""
     name, _, value = word.partition("=")
     if not word.startswith("-"):
         yield word
@@ -177,7 +177,7 @@ def _judge(words: list[str]) -> str:
 
 
 def _program(word: str) -> str:
-    """Return the name of a program. A path is reduced to a name only in folders for project tools."""
+    """Return the name of a program. Keep its path, unless it lies in a folder for project tools."""
     path = word.removeprefix("./")
     folders = _table().words["local_tools"]
     return next((path.removeprefix(one) for one in folders if path.startswith(one)), word)
@@ -228,7 +228,7 @@ def _only_looks(options: _Options, rest: list[str]) -> bool:
 
 
 def named_files(command: str) -> tuple[str, ...]:
-    """Return paths of possible files that a command names or is known to read (G5)."""
+    """Return paths of files that a command may name or is known to read (G5)."""
     return tuple(dict.fromkeys(_possible_files(command)))[:MOST_NAMED]
 
 

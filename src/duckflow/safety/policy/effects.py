@@ -1,4 +1,4 @@
-"""Assess the risk of applying a command's effects, by the rules for a change by a file tool (G2, G9)."""
+"""Risk of applying a command's effects, by the same rules as for changes by a file tool (G2, G9)."""
 
 import posixpath
 from collections.abc import Collection, Iterator
@@ -14,29 +14,29 @@ from duckflow.safety.policy.protected import folded, is_environment_program, pro
 from duckflow.safety.policy.risk import EXECUTABLE, Assessment, content_reasons, rate
 
 TIMES_LARGE = 50
-"""Factor by which a command may write more than a file tool, because lock files and test data are long."""
+"""A command may write this many times more than a file tool, because lock files and test data are long."""
 
 SOURCE_SUFFIXES = (
     *(".py", ".pyw", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua", ".r", ".jl", ".md"),
 )
-"""Suffixes of files that are run by naming their interpreter, so a #! line matters only with an x bit."""
+"""Suffixes of scripts started through their interpreter: a #! line matters only if they are executable."""
 
 _COMPILED = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"PK\x03\x04")
 _SET_ID, _EXECUTE, _WORLD_WRITE = 0o6000, 0o111, 0o002
 _ENVIRONMENT = "pyvenv.cfg"
 _RUN_BY_TOOLS = {(".yarn", "releases"), (".yarn", "plugins"), (".gradle", "init.d")}
-"""Folders below build folders that hold programs the tool runs, not files it builds."""
+"""Folders inside build folders whose files a tool runs, while it only builds the others."""
 
 
 class FileVersions(NamedTuple):
-    """Functions that read any path of the folder, as before the command and as after it."""
+    """Two functions that read any file of the workspace: its content before and after the command."""
 
     before: ReadFile
     after: ReadFile
 
 
 class EffectLimits(NamedTuple):
-    """Limits beyond which a change counts as large, from the gate's settings."""
+    """Limits above which a change counts as large, from the gate's settings."""
 
     many_files: int
     large_bytes: int
@@ -45,7 +45,7 @@ class EffectLimits(NamedTuple):
 def assess_effects(
     effects: Effects, contents: FileVersions, limits: EffectLimits, made: Collection[str] = ()
 ) -> Assessment:
-    """Return the risk of applying effects. Deleting paths in `made` loses no data of the user."""
+    """Return the risk of applying effects. Deleting a path in `made` loses no data of the user."""
     rules = _EffectRules(contents, effects, frozenset(made))
     found = ["write" if effects.effects or effects.bulk else "looks"]
     by_path: dict[str, tuple[str, ...]] = {}
@@ -67,7 +67,7 @@ def assess_effects(
 
 
 def told_apart(path: str) -> bool:
-    """Return whether a path is listed itself although its folder (.venv, node_modules) is listed whole."""
+    """Return whether to list a path separately although its folder (.venv, node_modules) is one entry."""
     names = folded(path)
     tools = any(pair in _RUN_BY_TOOLS for pair in pairwise(names))
     return ".git" in names or names[-1:] == (_ENVIRONMENT,) or tools or is_environment_program(path)
@@ -134,7 +134,7 @@ class _EffectRules:
         if effect.kind == "deleted" and self._is_own(effect):
             return
         if effect.kind == "moved" and effect.before == effect.after and not after & _EXECUTE & ~before:
-            return  # already executable before, under another name
+            return  # was executable before, under another name
         if effect.kind == "mode":
             runs = after & _EXECUTE and not before & _EXECUTE
         else:
@@ -151,7 +151,7 @@ class _EffectRules:
 
     def _by_target(self, effect: Effect) -> Iterator[str]:
         if self._in_new_environment(effect.path):
-            return  # its interpreter; links to anything but a tool chain were dropped earlier
+            return  # link to the interpreter; links to anything but a tool chain were dropped earlier
         target = posixpath.normpath(posixpath.join(posixpath.dirname(effect.path), effect.link_target))
         if target.startswith(("/", "../")) or target == "..":
             yield "outside"

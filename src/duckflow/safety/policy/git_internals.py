@@ -1,4 +1,4 @@
-"""Changes below `.git`: which ones belong to ordinary work, and which make git run a program (G10).
+"""Changes below `.git`: which ones are ordinary work, and which make git run a program (G10).
 
 Git itself writes objects, refs, the index and logs. Every change not known to be harmless needs a question.
 """
@@ -14,7 +14,7 @@ from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.paths import fold
 
 ReadFile = Callable[[str], bytes | None]
-"""Reads a path in the folder. Returns None if the file does not exist or can't be read."""
+"""Reads a file by its path in the workspace. Returns None if it does not exist or can't be read."""
 
 GitReason = Literal["ordinary", "git_program", "repository", "mask"]
 
@@ -26,13 +26,13 @@ ORDINARY = lazy_regex(
     r"|(commit|tag|squash|add|branch)_(editmsg|msg|edit\.patch|description)|edit_description"
     r"|(index|head|packed-refs|shallow|config)\.lock"
 )
-"""Paths inside a git directory, folded, that git writes during its work and never runs."""
+"""Lower-case paths inside a git directory that git writes during its work and never runs."""
 
 RUNS = lazy_regex(
     r"config(\.worktree)?|hooks(/.*)?|commondir|gitdir|info/(attributes|exclude|grafts)"
     r"|objects/info/(http-)?alternates"
 )
-"""Paths inside a git directory that make git run a program or look somewhere else."""
+"""Paths inside a git directory that make git run a program or read files elsewhere."""
 
 HARMLESS_SETTINGS = lazy_regex(
     r"user\.(name|email)=.*|branch\.[^\n]+\.(remote=[\w.-]+|merge=refs/[\w./-]+|rebase=(true|false))"
@@ -62,7 +62,7 @@ def git_reason(effect: Effect, before: ReadFile, after: ReadFile) -> GitReason |
         return "git_program"  # another file system may treat this name as .git
     inside = "/".join(fold(name) for name in names[place + 1 :])
     if place == 0 and inside and (pointer := before(".git")):
-        # The git directory lies outside and is shared: the files of other worktrees must not change.
+        # The git directory lies outside and is shared with other worktrees, whose files must not change.
         own = fold(pointer.decode("utf-8", "replace").strip().rpartition("/")[2])
         if inside.startswith("worktrees/") and inside.split("/")[1] != own:
             return "git_program"
@@ -74,7 +74,7 @@ def git_reason(effect: Effect, before: ReadFile, after: ReadFile) -> GitReason |
 
 
 def led_to_by_git(before: ReadFile) -> tuple[str, ...]:
-    """Return paths in the work tree that git runs or reads because of the repository's settings."""
+    """Return paths in the work tree that the repository's settings make git run or read."""
     settings = (one.partition("=") for one in _settings(before(".git/config") or b"") or ())
     found = [value for name, _, value in settings if value and _LEADING.fullmatch(name)]
     inside = (path for path in found if not path.startswith(("/", "~")))
@@ -82,7 +82,7 @@ def led_to_by_git(before: ReadFile) -> tuple[str, ...]:
 
 
 def _inside(effect: Effect, inside: str, before: ReadFile, after: ReadFile) -> GitReason:
-    # The path inside its git directory, in all readings, as a submodule's name may contain slashes.
+    # A submodule's name may contain slashes, so try every suffix that may be the path in its git directory.
     names = inside.split("/")
     nested = range(2, len(names)) if names[0] in ("modules", "worktrees") else ()
     tails = [inside, *("/".join(names[start:]) for start in nested)]
@@ -100,14 +100,14 @@ def _inside(effect: Effect, inside: str, before: ReadFile, after: ReadFile) -> G
 
 
 def _is_mask(packed: bytes) -> bool:
-    """Return whether an object holds the mask of a secret: only line ends, at least two."""
+    """Return whether a git object holds the placeholder for a secret: only line ends, at least two."""
     with suppress(zlib.error):
         return _MASK.match(zlib.decompressobj().decompress(packed, _ENOUGH)) is not None
     return False
 
 
 def _in_bare_repository(effect: Effect, before: ReadFile, after: ReadFile) -> bool:
-    """Return whether a folder without `.git` becomes a repository, or is one and gets reconfigured."""
+    """Return whether a folder without `.git` becomes a repository, or is one and gets a new configuration."""
     above, _, name = effect.path.rpartition("/")
     if fold(name) == "head" and effect.type != "folder" and effect.kind != "deleted":
         return effect.type == "link" or bool(_POINTS_SOMEWHERE.match(after(effect.path) or b""))
@@ -126,7 +126,7 @@ def _harmless(old: bytes | None, new: bytes | None) -> bool:
 
 
 def _settings(text: bytes) -> list[str] | None:
-    """Read a configuration as name=value. None if any line is not plain, to avoid reading it wrongly."""
+    """Parse a git configuration into name=value lines. None if any line is not plain and could be misread."""
     found: list[str] = []
     section = ""
     for line in text.decode("utf-8", "replace").splitlines():

@@ -11,7 +11,7 @@ _WORD = lazy_regex(r"[^\W\d_]+")
 
 
 def imitating_letters(path: str) -> tuple[str, ...]:
-    """Return the letters in a path that a reader would mistake for others, each once."""
+    """Return each letter in a path that a reader would mistake for another letter, once."""
     found: dict[str, None] = {}
     for word in _WORD.findall(path):
         found |= dict.fromkeys(_imitating(word))

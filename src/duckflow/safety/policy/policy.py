@@ -24,11 +24,11 @@ _TABLE: dict[Mode, str] = {
 MODES: dict[Mode, dict[ToolEffect, Verdict]] = {
     mode: dict(zip(EFFECTS, cast("list[Verdict]", row.split()), strict=True)) for mode, row in _TABLE.items()
 }
-"""Verdict of each mode on each effect, unless a rule is stricter."""
+"""Verdict for each mode and kind of effect, unless a rule is stricter."""
 
 
 class PolicyCase(NamedTuple):
-    """Facts about an action on which the policy decides."""
+    """Facts about an action, from which the policy decides."""
 
     effect: ToolEffect
     risk: Risk = "low"
@@ -38,7 +38,7 @@ class PolicyCase(NamedTuple):
     sandboxed: bool = False
     """True if a working sandbox would confine the command."""
     copies: bool = False
-    """True if the command would run on a copy, so that its effects are judged afterwards."""
+    """True if the command would run on a copy of the workspace, so that its effects are judged afterwards."""
     external: bool = False
     """True if the user has declared the whole machine to be the sandbox."""
     remembered: bool = False
@@ -46,7 +46,7 @@ class PolicyCase(NamedTuple):
 
 
 class PolicyVerdict(Frozen):
-    """Verdict, the category of its cause, and the reason in words for the model."""
+    """Verdict, what caused it, and the reason in words for the model."""
 
     verdict: Verdict
     reason: str
@@ -54,18 +54,18 @@ class PolicyVerdict(Frozen):
 
 
 def decide(mode: Mode, case: PolicyCase) -> PolicyVerdict:
-    """Return the strictest ruling on an action."""
+    """Return the strictest of all verdicts on an action."""
     rulings = (*_rules(mode, case), _by_mode(effective(mode, copies=case.copies or case.external), case))
     return max(rulings, key=lambda ruling: STRICTER[ruling.verdict])
 
 
 def effective(mode: Mode, *, copies: bool) -> Mode:
-    """Return the mode to apply: without copies, `auto` counts as `edits`."""
+    """Return the mode to apply: if commands do not run on copies, `auto` counts as `edits`."""
     return "edits" if mode == "auto" and not copies else mode
 
 
 class EffectsCase(NamedTuple):
-    """Facts on which the policy decides after a command has run on its copy."""
+    """Facts from which the policy decides after a command has run on its copy."""
 
     risk: Risk = "low"
     changes: bool = True
@@ -73,7 +73,7 @@ class EffectsCase(NamedTuple):
     deletes: bool = False
     conflicts: bool = False
     stopped: bool = False
-    """True if the command was stopped, so that its changes to project files may be incomplete."""
+    """True if the command was ended early, so that its changes to project files may be incomplete."""
     remembered: bool = False
 
 
@@ -98,12 +98,12 @@ def decide_effects(mode: Mode, case: EffectsCase) -> PolicyVerdict:
 
 
 def may_remember_effects(case: EffectsCase) -> bool:
-    """Return whether to offer "always": only if the mode is the only reason to ask."""
+    """Return whether to offer the answer "always": only if the mode is the only reason to ask."""
     return case.risk in ("low", "medium") and not case.conflicts and not case.stopped
 
 
 def may_remember(case: PolicyCase) -> bool:
-    """Return whether to offer "always": only if the mode is the only reason to ask."""
+    """Return whether to offer the answer "always": only if the mode is the only reason to ask."""
     held = case.effect in ("write", "foreign", "fetch") or (case.effect == "execute" and case.sandboxed)
     return held and case.risk in ("low", "medium") and case.protection == "none" and not case.outside
 

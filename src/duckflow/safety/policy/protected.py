@@ -1,4 +1,4 @@
-"""Protected names: those that need a question before a change, and those that are closed (protected.toml)."""
+"""Protected names (protected.toml): some need a question before a change, others are closed to tools."""
 
 import re
 import tomllib
@@ -11,25 +11,25 @@ from typing import Literal, NamedTuple
 from duckflow.safety.paths import fold
 
 Protection = Literal["none", "guarded", "asks", "denied"]
-"""With `guarded`, reading is free and only changes need a question."""
+"""Strength of protection. With `guarded`, reading needs no question, only changes do."""
 
 STRENGTH: dict[Protection, int] = {"none": 0, "guarded": 1, "asks": 2, "denied": 3}
 
 DENIED: tuple[str, ...] = ("duckflow.toml",)
-"""Duckflow's own configuration in a project. Its folders reach the workspace as denied roots instead."""
+"""Duckflow's own configuration file in a project. Its folders are closed by their paths, not by names."""
 
 SECRET_PLACES = (
     *("shadow", "gshadow", "sudoers", "sudoers.d", "master.passwd", "ssl/private", "etc/ssh", "keychains"),
     *(".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".local/share/keyrings"),
     *(".password-store", ".bash_history", ".zsh_history", ".python_history"),
 )
-"""Other places on a machine that hold secrets."""
+"""Places outside the workspace that hold secrets, in addition to files with secret names."""
 
 _READING: dict[str, Protection] = {"asks": "asks", "free": "guarded", "ordinary": "none"}
 
 
 class _Names(NamedTuple):
-    """Name patterns by form. `chains` are sequences of plain names, by the first name."""
+    """Name patterns by form. `chains` are sequences of plain names such as `a/b`, by their first name."""
 
     plain: frozenset[str]
     starts: tuple[str, ...]
@@ -53,7 +53,7 @@ class _Names(NamedTuple):
 
 
 class ProtectedKind(NamedTuple):
-    """One kind of protected names, and the reason for its protection."""
+    """One kind of protected names, the reason for its protection, and its patterns."""
 
     why: str
     protection: Protection
@@ -62,7 +62,7 @@ class ProtectedKind(NamedTuple):
 
 @cache
 def protected_kinds() -> Mapping[str, ProtectedKind]:
-    """Read the table from the package."""
+    """Read the table from protected.toml."""
     raw = tomllib.loads(Path(__file__).with_name("protected.toml").read_text("utf-8"))
     return {
         kind: ProtectedKind(row["why"], _READING[row["reading"]], tuple(row["names"].split()))
@@ -78,14 +78,14 @@ def protection_of(path: str) -> Protection:
     if _names_of("templates").hold_for(names[-1:]):
         names = names[:-1]
     if not _all_names().hold_for(names):
-        return "none"  # the result for nearly all paths, and there are many
+        return "none"  # the result for nearly all paths; this check is fast
     kinds = (row for kind, row in protected_kinds().items() if _names_of(kind).hold_for(names))
     found: list[Protection] = [row.protection for row in kinds]
     return strongest("none", *found)
 
 
 def is_environment_program(path: str) -> bool:
-    """Return whether using a virtual environment runs this file: its programs or Python's start-up files."""
+    """Return whether a virtual environment runs this file: a program in it or a start-up file of Python."""
     return _names_of("environments").hold_for(folded(path))
 
 
@@ -95,7 +95,7 @@ def is_secret(path: str) -> bool:
 
 
 def is_secret_in(above: str, name: str) -> bool:
-    """Return `is_secret` for a name in a folder. Fast: it is called for every file of large folders."""
+    """Return whether `above/name` is a secret. Fast, because it is called for every file of large folders."""
     return _names_of("keys_and_secrets").fit(fold(name)) or (_matters(above) and is_secret(f"{above}/{name}"))
 
 
@@ -106,7 +106,7 @@ def _matters(folder: str) -> bool:
 
 
 def keeps_secrets(path: str) -> bool:
-    """Return whether a path on this machine leads to a place for keys, passwords and the like."""
+    """Return whether a path on this machine is in a place for keys, passwords and the like."""
     return is_secret(path) or _names(SECRET_PLACES).hold_for(folded(path))
 
 
@@ -122,7 +122,7 @@ def _names_of(kind: str) -> _Names:
 
 @cache
 def _names(patterns: tuple[str, ...]) -> _Names:
-    """Group the patterns by form, because one regular expression for all takes long to compile."""
+    """Group the patterns by form, because one regular expression for all of them compiles slowly."""
     single = [pattern for pattern in patterns if "/" not in pattern]
     globs = [pattern for pattern in single if not _is_plain(pattern)]
     starts = [pattern for pattern in globs if pattern.endswith("*") and _is_plain(pattern[:-1])]

@@ -28,7 +28,7 @@ _FINDINGS: dict[Risk, str] = {
     "forbidden": "own secret_place",
 }
 RISKS: dict[str, Risk] = {finding: risk for risk, found in _FINDINGS.items() for finding in found.split()}
-"""Risk of each finding. An action has the highest risk of its findings."""
+"""Risk of each finding. The risk of an action is the highest one of its findings."""
 
 EXECUTABLE = lazy_regex(
     r".*\.(sh|bash|zsh|fish|ksh|csh|command|ps1|psm1|bat|cmd|exe|com|msi|scr|vbs|desktop|appimage|run|so|dylib|dll"
@@ -52,11 +52,11 @@ class Assessment(Frozen):
     risk: Risk
     reasons: tuple[str, ...] = ()
     by_path: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """For a command's effects: the reasons for each path that has any."""
+    """Only for the effects of a command: the reasons why a path is risky, by path."""
 
 
 class ActionFacts(Frozen):
-    """Known facts about an action before it runs."""
+    """Facts about an action, known before it runs."""
 
     effect: ToolEffect
     paths: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class ActionFacts(Frozen):
     secret_place: bool = False
     """True for a path outside the workspace where keys and the like are kept."""
     executable: bool = False
-    """True if one of the files is executable now."""
+    """True if one of the files has an executable bit."""
     written: str = ""
     """New text that would be written to files."""
     many_files: bool = False
@@ -90,7 +90,7 @@ def assess(facts: ActionFacts, places: Places, large_bytes: int) -> Assessment:
 
 
 def rate(found: Iterable[str]) -> Assessment:
-    """Return the highest risk of the findings, and those above low risk. Unknown findings are high."""
+    """Return the highest risk of the findings, and the findings above low risk. Unknown findings are high."""
     risks: dict[str, Risk] = {finding: RISKS.get(finding, "high") for finding in found}
     risk = max(risks.values(), key=lambda one: HIGHER[one]) if risks else "low"
     return Assessment(risk=risk, reasons=tuple(one for one, rated in risks.items() if rated != "low"))
@@ -125,7 +125,7 @@ def _by_content(written: str, large_bytes: int) -> Iterator[str]:
 
 
 def content_reasons(written: str) -> Iterator[str]:
-    """Yield findings in new text that need a question wherever it is written."""
+    """Yield reasons to ask that lie in new text itself, wherever it is written."""
     if _PIPE_TO_SHELL.search(written):
         yield "pipe_to_shell"
     if _PRIVATE_KEY.search(written):

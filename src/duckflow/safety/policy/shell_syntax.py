@@ -1,4 +1,4 @@
-"""Parse a command line like a shell, as far as possible without running it."""
+"""Parse a command line as a shell would, as far as possible without running it."""
 
 import re
 import unicodedata
@@ -26,14 +26,14 @@ _DESCRIPTOR = lazy_regex(r"[0-9]+|-")
 
 
 class ProgramCall(NamedTuple):
-    """One program with its words, and the files for its redirected input and output."""
+    """Call of one program: its words, and the files to which its input and output are redirected."""
 
     words: tuple[str, ...]
     redirects: tuple[str, ...] = ()
 
 
 def read_command(line: str) -> tuple[ProgramCall, ...] | None:
-    """Split a line into its commands. Return None if a shell computes some of it at run time."""
+    """Split a line into program calls. Return None if a part of it is known only when a shell runs it."""
     if len(line) > LONGEST or any(map(_hidden, line)):
         return None
     calls: list[ProgramCall] = []

@@ -1,1 +1,1 @@
-"""Redaction: secrets become markers before a model, a screen, a log or the database gets them."""
+"""Redaction: replace secrets by markers before a model, a screen, a log or the database gets them."""

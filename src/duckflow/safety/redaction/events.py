@@ -30,15 +30,15 @@ _LONGEST_LINE = 600
 _LONGEST_RUN = 65_536
 _SECRET_LETTERS = "".join(map(chr, range(ord("!"), ord("~") + 1)))
 _OPAQUE = lazy_regex(r"[A-Za-z0-9+/=_-]{200,}\Z")
-"""Signature or encrypted thinking, which may contain the beginning of a key by chance."""
+"""Long run of letters: a signature or encrypted thinking, which may look like a key by chance."""
 _TELLING = lazy_regex(rf"[!-~]*(?:{'|'.join(NAME_NEEDLES)}|bearer|basic|login)", re.IGNORECASE)
 
 
 def redact_event(redactor: Redactor, event: Event) -> Event:
-    """Return the event without secrets. Those in decisions, and in edits of them, can be restored."""
+    """Return the event without secrets. Those in decisions, and in user edits of them, can be restored."""
     match event:
         case DecisionMade():
-            # Clean the decision first: its original wording holds the same values, but escaped.
+            # Clean the decision first: `exchange`, its original wording, has the same values in escaped form.
             decision = redactor.clean_all(event.decision, own=True)
             exchange = tuple(clean_message(message, redactor.clean) for message in event.exchange)
             return replace(event, decision=decision, exchange=exchange)
@@ -52,24 +52,24 @@ def redact_event(redactor: Redactor, event: Event) -> Event:
 
 
 def clean_message(message: ChatMessage, clean: Callable[[str], str]) -> ChatMessage:
-    """Return the message without secrets, and without thoughts that have one."""
+    """Return the message without secrets. A thought that contains a secret is removed as a whole."""
 
     def clean_readable(text: str) -> str:
         return text if _OPAQUE.match(text) else clean(text)
 
-    # A provider may have signed its thoughts and rejects altered ones.
+    # A provider may have signed the thoughts of its model, and would reject altered ones.
     thoughts = tuple(one for one in message.thoughts if rewrite(one, clean_readable) is one)
     cleaned = cast("ChatMessage", rewrite(replace(message, thoughts=()), clean))
     return replace(cleaned, thoughts=thoughts)
 
 
 def said_by_user(event: Event) -> bool:
-    """Return whether the event holds the user's own words, so that the user learns of hidden secrets."""
+    """Return whether the event has the user's own words, in which case they learn of redacted secrets."""
     return isinstance(event, UserMessage | ApprovalAnswered | ConsultationAnswered)
 
 
 class LiveRedaction:
-    """Pass live updates on, but hold back trailing characters that may begin a secret."""
+    """Pass live updates on, but hold back the last characters if a secret may begin there."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._reply = PieceRedaction(redactor)
@@ -105,7 +105,7 @@ class LiveRedaction:
 
 
 class PieceRedaction:
-    """Redact text that arrives in pieces, where a secret may begin in one piece and end in another."""
+    """Redact text that arrives in pieces, because a secret may begin in one piece and end in another."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -120,7 +120,7 @@ class PieceRedaction:
             yield self._redactor.clean(certain)
 
     def flush(self) -> Iterator[str]:
-        """Yield the remaining text; nothing follows."""
+        """Yield the text that was held back, because no piece follows."""
         held, self._held = self._held, ""
         if held:
             yield self._redactor.clean(held)
@@ -130,7 +130,7 @@ class PieceRedaction:
         self._held = ""
 
     def _certain(self, held: str) -> int:
-        """Return the number of leading characters that can't belong to a secret that ends later."""
+        """Return the number of leading characters that can't be part of a secret that is still incomplete."""
         key, over = _last_key(held)
         if over is None and len(held) - key < _LONGEST_KEY:
             return key
@@ -146,7 +146,7 @@ class PieceRedaction:
 
 
 def _last_key(held: str) -> tuple[int, int | None]:
-    """Return the start of the last private key and its end, which is None while the key is incomplete."""
+    """Return where the last private key starts and ends. The end is None while the key is incomplete."""
     begin = held.rfind(_BEGIN)
     if begin < 0:
         return 0, 0
@@ -156,7 +156,7 @@ def _last_key(held: str) -> tuple[int, int | None]:
 
 
 def _value_start(held: str, value: str, end: int) -> int:
-    """Return the start of a known value that crosses `end` or has only begun at the end; otherwise `end`."""
+    """Return where a known value starts that crosses `end` or the end of the text; otherwise `end`."""
     whole = held.find(value, max(end - len(value) + 1, 0))
     if 0 <= whole < end:
         return whole

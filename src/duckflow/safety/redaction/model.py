@@ -1,4 +1,4 @@
-"""Last check before a model: state is already clean, but rules and other text reach a prompt directly."""
+"""Last redaction before a model: events are clean, but rules and other texts reach a prompt directly."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""Patterns of secrets, with bounded repeats for linear time. A new kind of token is a row in tokens.txt."""
+"""Patterns of secrets. Repeats are bounded, so that matching takes linear time. Tokens are in tokens.txt."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -10,14 +10,14 @@ from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.redaction.values import is_placeholder, looks_like_password, looks_random
 
 NAME_NEEDLES = ("passw", "passphrase", "pwd", "secret", "token", "credential", "key")
-"""Lower-case parts of names. A text without any of them is not searched for named secrets."""
+"""Lower-case parts of names. A text without any of these is not searched for named secrets."""
 
 _NAME = (
     r"(?P<name>pass(?:word|wd|phrase)|pwd|secret|token|credential"
     r"|(?:api|access|private|secret|auth|account|encryption|signing|master|service)[_-]?key)s?"
 )
 _NAMED = lazy_regex(rf"{_NAME}(?=[a-z0-9_-]{{0,30}}+[\"'`\\]{{0,4}}[ \t]{{0,8}}[:=!])")
-"""Finds candidate places in the lower-cased text, which is many times faster than trying every place."""
+"""Finds places to check in the lower-cased text, which is many times faster than checking every place."""
 
 _SUFFIX = r"(?:[_-]?(?:key|base|value|prod|production|dev|staging|live|test|\d{1,3})){0,2}"
 _TYPE = r"(?:[ \t]{0,4}:[ \t]{0,4}(?:str|string|SecretStr)(?:[ \t]?\|[ \t]?None)?(?=[ \t]{0,4}=))?"
@@ -35,7 +35,7 @@ _BARE = r"(?P<bare>[^\s\"'`\\,;(){}\[\]<>&]{8,512}+)(?=[\s\\&\"'`]|$)"
 
 
 class FoundSecret(NamedTuple):
-    """Place of a secret in a text, and the kind to show in its marker."""
+    """Start and end of a secret in a text, and the kind to show in its marker."""
 
     start: int
     end: int
@@ -48,14 +48,14 @@ class Pattern(NamedTuple):
     kind: str
     needles: tuple[str, ...]
     expression: re.Pattern[str]
-    """Its group `secret`, `quoted` or `bare` is the secret, otherwise the whole match."""
+    """Regular expression. Its group `secret`, `quoted` or `bare` is the secret, else the whole match."""
     judge: Callable[[re.Match[str]], bool] | None = None
     """Optional check that can reject a match."""
     hint: re.Pattern[str] | None = None
-    """Finds the places to search in the lower-cased text. The needles are then in lower case, too."""
+    """Finds places in the lower-cased text where `expression` is tried. Needles are then in lower case."""
 
     def find(self, text: str, lowered: str) -> Iterator[FoundSecret]:
-        """Yield the secrets of this kind from left to right. `lowered` has the same length as `text`."""
+        """Yield the secrets of this kind from left to right. `lowered` is `text` in lower case."""
         if not self.may_fit(text, lowered):
             return
         for match in (
@@ -84,7 +84,7 @@ class Pattern(NamedTuple):
 
 
 def lower(text: str) -> str:
-    """Return the text in lower case, with the same length: letters that would become two stay."""
+    """Return the text in lower case and of the same length: letters that would become two stay unchanged."""
     lowered = text.lower()
     if len(lowered) == len(text):
         return lowered
@@ -99,7 +99,7 @@ def _family(name: str | None) -> str:
 
 
 def _key_like(found: re.Match[str]) -> bool:
-    """Check matches of a prefix that also begins ordinary names: the rest must look like a key."""
+    """Check a match that may be an ordinary name: the part after the prefix must look like a key."""
     secret = found[0].replace("-", "").replace("_", "")
     return sum(letter.isdigit() for letter in secret) >= 4 or looks_random(secret)
 
@@ -120,7 +120,7 @@ def _credentials(found: re.Match[str]) -> bool:
 
 
 def _assigned(found: re.Match[str]) -> bool:
-    """Check an assigned value. Without quotes it may be a name, so it must look more like a secret."""
+    """Check an assigned value. Without quotes it may be a variable, so it must look more like a secret."""
     value = found["quoted"] or found["bare"]
     if is_placeholder(value):
         return False
@@ -132,7 +132,7 @@ def _assigned(found: re.Match[str]) -> bool:
 
 
 def _in_capitals(found: re.Match[str]) -> bool:
-    """Check `NAME=value` in capitals. This is no code, so the text after the sign is the value itself."""
+    """Check `NAME=value` in capitals. This is not code, so the text after the sign is the value itself."""
     value = found["secret"]
     if is_placeholder(value):
         return False
@@ -142,12 +142,12 @@ def _in_capitals(found: re.Match[str]) -> bool:
 
 
 def all_patterns() -> tuple[Pattern, ...]:
-    """Return all patterns in order. Text replaced for one pattern is not searched for the later ones."""
+    """Return all patterns in order. Text that one pattern redacts is not searched for later patterns."""
     return (_PRIVATE_KEY, *_tokens(), *_JUDGED)
 
 
 def patterns_for(text: str) -> tuple[Pattern, ...]:
-    """Return the patterns to search a text for. Tokens are long words with digits, which most texts lack."""
+    """Return the patterns to search a text for. Skips the tokens if no long word has a digit."""
     words = "\n".join(word for word in _LONG_WORD.findall(text) if _DIGIT.search(word))
     tokens = [row for row in _tokens() if row.may_fit(words, "")] if words else ()
     return (_PRIVATE_KEY, *tokens, *_JUDGED)

@@ -21,16 +21,16 @@ from duckflow.safety.redaction.values import SHORTEST, looks_random
 MARKER = lazy_regex(r"\[redacted:[a-z0-9-]{1,40}:[0-9a-f]{4}\]")
 
 MOST_LEARNED = 500
-"""Largest number of found secrets to remember. Remembered secrets are also found in other texts."""
+"""Largest number of found secrets to remember. Later texts are also searched for remembered secrets."""
 
 MOST_OWN = 2_000
-"""Largest number of values from the model that can be restored."""
+"""Largest number of values written by the model that can be restored."""
 
 T = TypeVar("T")
 
 
 class Redactor:
-    """Replaces known values and all matches of the patterns. `known` maps values to kinds."""
+    """Replaces known values and all matches of the patterns. `known` maps each value to its kind."""
 
     def __init__(self, known: Mapping[str, str] | None = None, key: bytes | None = None) -> None:
         # Longest first, because one secret may be part of another.
@@ -42,11 +42,11 @@ class Redactor:
 
     @property
     def spaced(self) -> tuple[str, ...]:
-        """Known values with spaces or non-ASCII characters, for streaming, which otherwise cuts at spaces."""
+        """Known values with spaces or non-ASCII characters: streamed text is otherwise cut at spaces."""
         return tuple(value for value in self._known if not value.isascii() or any(map(str.isspace, value)))
 
     def clean(self, text: str, *, own: bool = False) -> str:
-        """Replace secrets by markers. With `own`, for the model's own words, they can be restored."""
+        """Replace secrets by markers. `own` is True for text of the model, whose secrets can be restored."""
         if len(text) < SHORTEST:
             return text
         text = self._clean_values(text, self._known, own=own)
@@ -58,7 +58,7 @@ class Redactor:
                 text = self._clean_pattern(text, lowered, pattern, found, own=own)
                 lowered = lower(text)
         learned = {value: kind for value, kind in found.items() if own or looks_random(value, 12)}
-        # Later texts are searched for these without any pattern.
+        # Remembered values are found in later texts even where no pattern matches.
         self._learned |= {value: kind for value, kind in learned.items() if len(value) >= SHORTEST}
         for oldest in tuple(self._learned)[:-MOST_LEARNED]:
             del self._learned[oldest]
@@ -97,7 +97,7 @@ class Redactor:
         return "".join((*pieces, text[end:])) if pieces else text
 
     def _mark(self, value: str, kind: str, *, own: bool) -> str:
-        """Return the marker of a value. Different values never share a marker."""
+        """Return the marker for a value. Different values never share a marker."""
         digest = hashlib.blake2b(value.encode("utf-8", "surrogatepass"), key=self._key).digest()
         for turn in range(len(digest) - 1):
             marker = f"[redacted:{kind}:{digest[turn : turn + 2].hex()}]"
@@ -134,7 +134,7 @@ def rewrite(value: object, change: Callable[[str], str]) -> object:
 
 
 def refuse_markers(args: object) -> None:
-    """Raise ToolError if a marker would be written or run in place of the secret it stands for."""
+    """Raise ToolError if the arguments contain a marker, which must not be used in place of its secret."""
 
     def refuse(marker: re.Match[str]) -> str:
         raise ToolError(

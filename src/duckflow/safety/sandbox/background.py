@@ -1,4 +1,4 @@
-"""Background commands, which share one view of the folder and one loopback network (G11)."""
+"""Background commands. All of them share one copy of the folder and one loopback network (G11)."""
 
 import asyncio
 import os
@@ -30,10 +30,10 @@ class BackgroundOutput(Frozen):
     running: bool
     exit_code: int | None = None
     stopped: str | None = None
-    """Limit that stopped it, or "asked" if it was stopped on request."""
+    """Limit that stopped the command, or "asked" if it was stopped on request."""
     error: str = ""
     hidden: tuple[str, ...] = ()
-    """Files opened meanwhile that commands see empty, because they hold secrets."""
+    """Secret files that commands opened since the last read. Commands see them empty."""
 
 
 class _Background:
@@ -46,7 +46,7 @@ class _Background:
         self._unread = CommandOutput(most_bytes)
         self.news = asyncio.Event()
         self.told = False
-        """True once its end has been reported."""
+        """True once the end of the command has been reported to the model."""
         self.task = asyncio.create_task(run(self._take))
         self.task.add_done_callback(lambda _: self.news.set())
 
@@ -69,7 +69,7 @@ class _Background:
 
 
 class LiveCopy:
-    """Copy in use. Commands run in it one after the other or at the same time, until it is closed."""
+    """Copy of the folder in which commands run, one after the other or at once, until it is closed."""
 
     def __init__(self, copy: WorkspaceCopy, control: socket.socket, numbers: Iterator[int]) -> None:
         self.copy = copy
@@ -91,7 +91,7 @@ class LiveCopy:
         return tuple(name for name, one in self._commands.items() if not one.told)
 
     async def run(self, order: LaunchOrder, take: Callable[[bytes], None], *, network: bool) -> Ending:
-        """Run a command to its end, beside the background commands."""
+        """Run a command until it ends, beside the background commands."""
         return await run_through(self._control, RUN_ONLINE if network else RUN_OFFLINE, order, take)
 
     def start(self, order: LaunchOrder, most_bytes: int, *, network: bool) -> str:
@@ -114,14 +114,14 @@ class LiveCopy:
         return background.read()
 
     async def stop(self, command_id: str) -> BackgroundOutput:
-        """Kill a command with all its processes and return its last output."""
+        """Kill a command with all its processes and return its latest output."""
         background = self._find(command_id)
         background.task.cancel()
         await asyncio.wait([background.task])
         return background.read()
 
     async def put(self, paths: Iterable[str]) -> None:
-        """Show commands the new state of these files after a file tool changed them in the folder."""
+        """Write these files of the folder, which a file tool changed, into the copy for running commands."""
         for path in paths:
             place = self.copy.lower_path(path)
             try:
@@ -132,14 +132,14 @@ class LiveCopy:
             self.copy.note_own(path)
 
     async def revert(self) -> None:
-        """Reset the view to the state of the folder, so that later commands do not see rejected effects."""
+        """Reset the copy to the state of the folder, so that later commands do not see rejected effects."""
         reading = await asyncio.to_thread(self.copy.read, live=True)
         effects = chain(reading.effects.effects, *reading.bulk.values())
         files = [one for one in effects if one.type == "file" and one.kind != "mode"]
         await self.put(dict.fromkeys(path for one in files for path in (one.path, one.moved_from) if path))
 
     async def aclose(self) -> int:
-        """End all commands and the view. Return an unreported exit code of a failed command, else 0."""
+        """End all commands and close the copy. Return an exit code if a command failed unreported, else 0."""
         untold = [one.task for one in self._commands.values() if not one.told]
         codes = [one.result().code for one in untold if one.done() and not one.cancelled()]
         tasks = [one.task for one in self._commands.values()]

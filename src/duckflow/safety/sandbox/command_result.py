@@ -7,7 +7,7 @@ from duckflow.safety.sandbox.launcher_client import Ending
 from duckflow.safety.sandbox.view.levels import Sandbox
 
 LONGEST_COMMAND = 100_000
-"""In bytes. The kernel accepts at most 131,071 in one argument."""
+"""Longest command, in bytes. The kernel accepts at most 131,071 in one argument."""
 
 _OF_BUBBLEWRAP = "bwrap: "
 
@@ -20,23 +20,23 @@ class CommandResult(Frozen):
     pipeline: str = ""
     """Exit codes of the parts of the last pipeline, if not all succeeded: `pytest 1 | tail 0`."""
     ran_through: bool = False
-    """True if the shell itself reported success, even if a part of the pipeline failed."""
+    """True if the shell reported success, even if a part of the pipeline failed."""
     whole: str = ""
-    """Full output, as far as it was kept, if `output` shows only its beginning and end."""
+    """Full output, as far as it was kept, if `output` has only its beginning and end."""
     stopped: str | None = None
     """Limit that stopped the command, if any: seconds, processes, memory_mb, disk_mb."""
     hidden: tuple[str, ...] = ()
-    """Files it opened that commands see empty, because they hold secrets."""
+    """Secret files that the command opened. Commands see them empty."""
     changed: tuple[str, ...] = ()
-    """Without a copy: changed files of the workspace, as far as a limited search finds them."""
+    """If there was no copy: changed files of the workspace, as far as a limited search finds them."""
     effects: Effects | None = None
-    """With a copy: all effects of the command. None of them has been applied to the workspace yet."""
+    """If there was a copy: all effects of the command. None of them has been applied to the workspace yet."""
     copy_id: str = ""
     """Id of the copy with the effects, if there are any. The copy must be applied or discarded."""
 
 
 def result_of(ending: Ending, written: str, sandbox: Sandbox) -> CommandResult:
-    """Return the result. Raise ToolError if the sandbox failed; the command did not run then."""
+    """Return the result. Raise ToolError if the sandbox failed, in which case the command did not run."""
     if ending.error:
         said = f"{ending.error}: {written.strip()[:300]}" if written.strip() else ending.error
         raise ToolError(f"The command could not be run in its sandbox ({sandbox.level}): {said}.")

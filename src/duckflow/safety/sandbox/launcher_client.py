@@ -1,4 +1,4 @@
-"""Client of the launcher: start it when first needed, send orders, read output, wait for the end."""
+"""Client of the launcher: start it when first needed, send orders, read output, wait until commands end."""
 
 import asyncio
 import contextlib
@@ -26,11 +26,11 @@ _BOOT = (
     "from duckflow.safety.sandbox.child.launcher import main; main()"
 )
 _PATIENCE_S = 15.0
-"""Time in seconds to wait for the end of killed processes."""
+"""Time in seconds to wait until killed processes have ended."""
 
 
 class Ending(Frozen):
-    """Ending of a command. `stopped` names the limit it reached, or is "asked"."""
+    """Ending of a command. `stopped` names the limit that it reached, or is "asked"."""
 
     code: int | None
     stopped: str | None
@@ -55,13 +55,13 @@ class Launcher:
         return self._temporary
 
     async def run(self, order: LaunchOrder, take: Callable[[bytes], None]) -> Ending:
-        """Run a command to its end. Cancelling kills all its processes and returns when they have ended."""
+        """Run a command until it ends. If cancelled, kill its processes and return when they have ended."""
         await self.temporary()
         assert self._orders is not None
         return await run_through(self._orders, b".", order, take)
 
     def expect(self, mounts: Iterable[Mount]) -> None:
-        """Announce the mounts that all commands get, so that the launcher can prepare them. Blocking."""
+        """Write down the mounts that all commands get, so that the launcher can prepare them. Blocking."""
         assert self._temporary is not None
         steps = [step.model_dump() for step in mounts]
         expected = self._temporary / EXPECTED
@@ -69,7 +69,7 @@ class Launcher:
         expected.with_suffix(".new").rename(expected)
 
     async def hold(self, copies: tuple[CopyMount, ...]) -> socket.socket:
-        """Create a view of folders for several commands. Return the socket that takes orders for it."""
+        """Mount copies of folders for several commands. Return the socket that takes orders for them."""
         await self.temporary()
         assert self._orders is not None
         data = json.dumps({"kind": "hold", "copies": [one.model_dump() for one in copies]}).encode()
@@ -123,7 +123,7 @@ class Launcher:
 async def run_through(
     orders: socket.socket, word: bytes, order: LaunchOrder, take: Callable[[bytes], None]
 ) -> Ending:
-    """Have the process at this socket run a command. Cancelling kills all processes of the command."""
+    """Let the process at this socket run a command. If cancelled, kill all processes of the command."""
     data = order.model_dump_json().encode("utf-8", "surrogatepass")
     control, output = await _begin(orders, word, data, order.rules)
     reading = asyncio.ensure_future(_read_all(output, take))

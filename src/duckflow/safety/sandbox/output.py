@@ -12,7 +12,7 @@ Emit = Callable[[OutputPiece], None]
 LINES_KEPT = 1_000
 
 WHOLE_KEPT = 10_000_000
-"""Largest part of a command's output, in bytes, that is kept for later reading if the result is shortened."""
+"""Number of bytes of a command's output to keep for later reading if the result is shortened."""
 
 PIECES_A_SECOND = 20
 LONGEST_PIECE = 4_000
@@ -43,7 +43,7 @@ class CommandOutput:
         self._newlines = 0
 
     def take(self, block: bytes) -> None:
-        """Add output, with bounded memory."""
+        """Add output. Only a limited part is kept in memory."""
         self._size += len(block)
         self._newlines += block.count(b"\n")
         self._all += block[: max(self._kept - len(self._all), 0)]
@@ -56,7 +56,7 @@ class CommandOutput:
             del self._tail[: -2 * self._half]
 
     def text(self) -> str:
-        """Return the output as readable text, or its head and tail with a line about the part left out."""
+        """Return the output as readable text, or its beginning and end with a line about the omitted part."""
         if _is_binary(bytes(self._head[:_LOOKED_AT])):
             return f"(binary output, {self._size} bytes, not shown)"
         if self._fits:
@@ -77,7 +77,7 @@ class CommandOutput:
         return self._size <= 2 * self._half and self._newlines <= 2 * self._lines
 
     def whole(self) -> str:
-        """Return the stored output if `text` shows less than that, else an empty string."""
+        """Return the kept output if `text` shows less of it, else an empty string."""
         if self._fits or _is_binary(bytes(self._head[:_LOOKED_AT])):
             return ""
         text = plain(self._all.decode(errors="replace"))
@@ -96,7 +96,7 @@ class LiveOutput:
         self._shown_at = -1.0
 
     def take(self, block: bytes) -> None:
-        """Show the output if enough time has passed since the last piece, otherwise with the next piece."""
+        """Show new output if enough time has passed since the last piece; otherwise keep it for the next."""
         if self._emit is None:
             return
         self._waiting = (self._waiting + self._decoder.decode(block[-4 * LONGEST_PIECE :]))[-LONGEST_PIECE:]
@@ -114,7 +114,7 @@ class LiveOutput:
             self._shown_at = self._clock()
 
     def _whole_sequences(self) -> int:
-        """Return where to cut without splitting an escape sequence. Sequences that reach the end wait."""
+        """Return where to cut without splitting an escape sequence; one at the end may be incomplete."""
         start = self._waiting.rfind("\x1b", -64)
         if start < 0:
             return len(self._waiting)
@@ -124,7 +124,7 @@ class LiveOutput:
 
 
 def plain(text: str) -> str:
-    """Return text without terminal control. Of a line that was overwritten, only the last version stays."""
+    """Return text without terminal control codes. Of an overwritten line, only the last version stays."""
     text = _SEQUENCES.sub("", text)
     text = text.replace("\r\n", "\n")
     if "\r" in text:  # by lines, because one expression would take time quadratic in the length of a line

@@ -1,7 +1,7 @@
-"""Exit codes of all parts of a command's last pipeline; bash itself reports only the last part.
+"""Exit codes of all parts of a command's last pipeline; bash itself reports only that of the last part.
 
-When it exits, bash writes its PIPESTATUS to a file in the commands' temporary folder, unless the command
-ended with `exit`. Other shells have no such variable, so there the command runs unchanged.
+When bash exits, it writes its PIPESTATUS to a file in the commands' temporary folder, unless the command
+ended with `exit`. Other shells have no PIPESTATUS, so with them the command runs unchanged.
 """
 
 import os
@@ -20,13 +20,13 @@ from duckflow.safety.sandbox.view.confinement import LaunchOrder
 _LONGEST = 2_000
 _MOST_PARTS = 50
 _READER_LEFT = (141, 120)
-"""SIGPIPE, and the exit code Python uses then: the reader, such as `head`, had read enough."""
+"""Exit codes of a program whose reader, such as `head`, stopped reading: SIGPIPE, and that of Python."""
 
 _ANSWERS = frozenset(
     {"grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "diff", "cmp", "pgrep", "test", "["}
 )
 _NO = (1, 123)
-"""Exit codes by which these programs say no: 1 if nothing is found or files differ, 123 from xargs."""
+"""Exit codes that mean "no" for these programs: 1 if nothing is found or files differ, 123 from xargs."""
 
 _CALLERS = frozenset({"xargs", "git", "find", "timeout", "env", "time", "nice", "command", "sudo"})
 _ASSIGNMENT = lazy_regex(r"[A-Za-z_]\w*=\S*")
@@ -39,13 +39,13 @@ _LEADING = frozenset({"do", "then", "else", "elif", "if", "while", "until", "!",
 
 
 def watch_pipeline(order: LaunchOrder, temporary: Path) -> tuple[LaunchOrder, Path | None]:
-    """Return the order with a command that records PIPESTATUS, and the file; None without a pipe or bash."""
+    """Return an order that records PIPESTATUS, and the file for it; the file is None without pipe or bash."""
     *shell, command = order.argv
     if "|" not in command or not shell or not shell[-2].endswith("/bash"):
         return order, None
     name = f".{secrets.token_hex(8)}"
     file = quote(f"{order.env['TMPDIR']}/{name}")
-    # from the saved copy, because the test before it sets PIPESTATUS, too
+    # PIPESTATUS is saved first, because the test `[[ … ]]` overwrites it
     says = 'printf "%s " "${_ended[@]}"'
     kept = '_ended=("${PIPESTATUS[@]}")'
     note = f"{{ {kept}; [[ $BASH_COMMAND = exit* ]] || {says} > {file}; }} 2> /dev/null"
@@ -85,7 +85,7 @@ def end_of_pipeline(command: str, statuses: Sequence[int], code: int) -> tuple[i
 
 
 def pipelines(command: str) -> list[tuple[str, ...]]:
-    """Split a command into pipelines and these into parts, as far as possible without running it."""
+    """Split a command into pipelines, and each pipeline into parts, as far as possible without running it."""
     found: list[list[str]] = [[""]]
     depth = 0
     for match in _TOKENS.finditer(_HERE_DOCUMENT.sub(r"<< \2\3", command)):
@@ -108,7 +108,7 @@ def _words(part: str) -> list[str]:
 
 
 def _name(part: str) -> str:
-    """Return a short name for the program of a part: `python -m pytest` becomes pytest."""
+    """Return a short name for the program in a part: `python -m pytest` becomes pytest."""
     if part.startswith(("(", "{")):
         return f"{part[0]}…{')' if part[0] == '(' else '}'}"
     words = _words(part)
@@ -118,7 +118,7 @@ def _name(part: str) -> str:
 
 
 def _answers(part: str) -> bool:
-    """Return whether the program answers by exit code 1, itself or called by another such as xargs."""
+    """Return whether exit code 1 of this part means "no": of its program, or of one called by xargs."""
     words = [os.path.basename(word) for word in _words(part)]
     wanted = words if words and words[0] in _CALLERS else words[:1]
     return not _ANSWERS.isdisjoint(wanted)

@@ -1,4 +1,4 @@
-"""Find the sandbox that works here by running one (SAFETY 9). Done once, when first needed."""
+"""Find the sandbox that works on this machine by running commands in each kind (SAFETY 9)."""
 
 import asyncio
 import os
@@ -38,21 +38,21 @@ _ALONE = {
     "sandbox.no_bubblewrap": "sandbox.no_bubblewrap_alone",
     "sandbox.bubblewrap_fails": "sandbox.bubblewrap_fails_alone",
 }
-"""Message keys to use instead: where no sandbox is left, and where no other one was allowed."""
+"""Message keys to use instead if no sandbox is left, or if the user allowed no other kind."""
 
 
 class Probe:
-    """Finds the sandbox once and remembers it for the whole process."""
+    """Finds the sandbox once and remembers it until the process ends."""
 
     def __init__(self) -> None:
         self._machine: dict[SandboxChoice, Sandbox] = {}
-        """Sandboxes that worked, independent of the folder."""
+        """Sandboxes that worked, for each setting. They do not depend on the folder."""
         self._known: dict[tuple[SandboxChoice, Path, bool], Sandbox] = {}
 
     async def find(
         self, choice: SandboxChoice, launcher: Launcher, workspace: Path, copies: CopyFolders | None
     ) -> Sandbox:
-        """Return the sandbox for this folder and setting. `copies`: place for copies, if they are used."""
+        """Return the sandbox for this folder and setting. `copies` is given if commands work on copies."""
         known = (choice, workspace, copies is not None)
         if known not in self._known:
             found = self._machine.get(choice) or await _find(choice, launcher)
@@ -75,7 +75,7 @@ async def _find(choice: SandboxChoice, launcher: Launcher) -> Sandbox:
         return Sandbox(level="none", reason="sandbox.machine", values={"machine": os.uname().machine})
     if choice == "landlock":
         return await _landlock(launcher) or Sandbox(level="none", reason="sandbox.landlock_alone")
-    if choice != "bubblewrap":  # tried first, because it starts no other program for each command
+    if choice != "bubblewrap":  # tried first, because it starts no extra program for each command
         own = await _namespaces(launcher)
         if own.level == "namespaces" or choice == "namespaces":
             return own
@@ -122,7 +122,7 @@ async def _landlock(launcher: Launcher) -> Sandbox | None:
 
 
 async def _can_copy(sandbox: Sandbox, launcher: Launcher, workspace: Path, copies: CopyFolders) -> bool:
-    """Return whether a command on a copy of this folder writes to the copy and nowhere else."""
+    """Return whether a command that runs on a copy of this folder writes only to the copy."""
     temporary = await launcher.temporary()
     base = await asyncio.to_thread(base_mounts, str(workspace), str(temporary), os.environ, ())
     name = temporary_name()
@@ -155,7 +155,7 @@ async def _run(
 
 
 def _find_program() -> str | None:
-    """Find bubblewrap in system folders only, where no project can have put it."""
+    """Find bubblewrap, but only in system folders, to which no project can write."""
     return shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin:/run/current-system/sw/bin")
 
 
@@ -167,7 +167,7 @@ def _features(program: str) -> frozenset[str]:
 
 
 async def _try(sandbox: Sandbox, launcher: Launcher) -> str:
-    """Run a command that writes inside and tries to reach out. Return the problem, empty if all went well."""
+    """Run a command that writes inside and tries to reach out. Return the problem, empty if there is none."""
     try:
         temporary = await launcher.temporary()
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="trial-", dir=temporary))
@@ -197,4 +197,4 @@ async def _try_in(folder: Path, temporary: Path, sandbox: Sandbox, launcher: Lau
 
 
 PROBE = Probe()
-"""One per process, because the machine does not change meanwhile."""
+"""One for the whole process, because the machine does not change while it runs."""

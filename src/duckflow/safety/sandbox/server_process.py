@@ -1,4 +1,4 @@
-"""Server that Duckflow talks to (MCP): a sandboxed process with an open input."""
+"""Server for tools (MCP) that Duckflow starts: a sandboxed process with an open standard input."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ _NONE = Sandbox(level="none", reason="sandbox.switched_off")
 
 
 class ServerProcess:
-    """One server, started once. No command and no other server sees its temporary folder."""
+    """One server, started once. Its temporary folder is hidden from commands and other servers."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class ServerProcess:
         self._running: asyncio.Task[Ending] | None = None
 
     async def start(self, take: Callable[[bytes], None], ended: Callable[[str], None]) -> None:
-        """Start the server, or raise ToolError. `take` gets its output, `ended` a text about its end."""
+        """Start the server, or raise ToolError. `take` gets its output, `ended` a text on why it ended."""
         temporary = await self._launcher.temporary()
         sandbox = await self._sandbox()
         order = await asyncio.to_thread(self._confine, sandbox, temporary)
@@ -65,9 +65,9 @@ class ServerProcess:
         self._running.add_done_callback(tell)
 
     async def _open_input(self, path: Path) -> asyncio.StreamWriter:
-        """Create the server's input, a named pipe in its private /tmp."""
+        """Create the server's input: a named pipe in its private /tmp."""
         os.mkfifo(path, 0o600)
-        # Open both ends here, so that the pipe lasts even before the server has opened it.
+        # Open both ends here, so that the pipe exists before the server opens it.
         self._held = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         writing = os.fdopen(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC), "wb", buffering=0)
         loop = asyncio.get_running_loop()
@@ -84,7 +84,7 @@ class ServerProcess:
     async def aclose(self) -> None:
         """End the server with all its processes."""
         if self._writer is not None:
-            self._writer.transport.abort()  # the server may no longer read the rest
+            self._writer.transport.abort()  # the server may no longer read the remaining input
             self._writer = None
         if self._held is not None:
             os.close(self._held)
@@ -129,7 +129,7 @@ class ServerProcess:
 
 
 def _last_words(task: asyncio.Task[Ending], temporary: Path) -> str:
-    """Return a text about the server's end, with the end of its error output."""
+    """Return a text on how the server ended, with the last lines of its error output."""
     if (fault := task.exception()) is not None:
         return str(fault)
     ending = task.result()

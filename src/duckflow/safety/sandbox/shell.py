@@ -1,4 +1,4 @@
-"""Shell of one workspace. Runs commands in the sandbox, with one order each."""
+"""Shell of one workspace: runs each command in the sandbox, through a separate order to the launcher."""
 
 import asyncio
 import itertools
@@ -34,7 +34,7 @@ RunOrder = Callable[[LaunchOrder, Callable[[bytes], None]], Awaitable[Ending]]
 
 
 class _WantedCommand(NamedTuple):
-    """Command to run, with its settings. `secrets` are the secret files that it may see."""
+    """Command to run, with its settings. `secrets` are the secret files that the command may see."""
 
     command: str
     sandbox: Sandbox
@@ -45,7 +45,7 @@ class _WantedCommand(NamedTuple):
 
 
 class Shell:
-    """Runs commands in one workspace. Starts and probes nothing before the first command."""
+    """Runs commands in one workspace. Nothing is started or tested before the first command."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Shell:
         programs: Iterable[Path] = (),
         probe: Probe = PROBE,
     ) -> None:
-        """`closed` folders are hidden from commands; `programs` are folders they see although not on PATH."""
+        """Commands can't see `closed` folders; they can see `programs`, which are folders that PATH lacks."""
         self.workspace = Path(os.path.realpath(workspace))
         """Folder in which commands run."""
         self.settings = settings
@@ -75,16 +75,16 @@ class Shell:
         self._live: LiveCopy | None = None
         self._numbers = itertools.count(1)
         self._opened: dict[str, int] = {}
-        """Position in the opened masks up to which each background command was told of them."""
+        """For each background command, the number of opened secret files already reported to the model."""
 
     async def sandbox(self) -> Sandbox:
-        """Return the sandbox of this workspace, found by a trial once per process."""
-        async with self._probing:  # callers during the trial wait for the same result
+        """Return the sandbox of this workspace. It is found by a test once per process."""
+        async with self._probing:  # callers during the test wait for the same result
             copies = await self._copies() if self._place is not None else None
             return await self._probe.find(self.settings.sandbox, self._launcher, self.workspace, copies)
 
     async def hidden(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """Return those of these workspace paths that commands see empty unless they are granted."""
+        """Return which of these workspace paths commands see empty unless the user grants access."""
         return await asyncio.to_thread(self._view.hidden, paths)
 
     async def run(
@@ -96,7 +96,7 @@ class Shell:
         secrets: Collection[str] = (),
         emit: Emit | None = None,
     ) -> CommandResult:
-        """Run a command, which may see these `secrets`, to its end. Cancelling kills its processes first."""
+        """Run a command until it ends. It may see these `secrets`. If cancelled, kill its processes first."""
         seconds = self.settings.timeout_s if timeout_s is None else timeout_s
         wanted = await self._want(command, seconds, network=network)
         wanted = wanted._replace(secrets=secrets, emit=emit)
@@ -148,7 +148,7 @@ class Shell:
             await asyncio.shield(asyncio.to_thread(copy.discard))
 
     async def _run_beside(self, live: LiveCopy, wanted: _WantedCommand) -> CommandResult:
-        """Run a command on the copy that background commands work on."""
+        """Run a command in the copy that background commands use."""
         order = await self._confine(wanted, live.copy)
         result = await self._run(partial(live.run, network=wanted.network), order, wanted)
         return await self._with_effects(result, live.copy)
@@ -196,7 +196,7 @@ class Shell:
         return replace(result, exit_code=code, pipeline=text, ran_through=result.exit_code == 0)
 
     def _named(self, opened: Iterable[str]) -> tuple[str, ...]:
-        """Return hidden files as paths that the model knows."""
+        """Return hidden files as the paths that the model knows."""
         return tuple(path.removeprefix(f"{self.workspace}/") for path in opened)
 
     async def _with_effects(self, result: CommandResult, copy: WorkspaceCopy) -> CommandResult:
@@ -219,7 +219,7 @@ class Shell:
         return self._live.commands if self._live is not None else ()
 
     async def start(self, command: str, *, network: bool = False) -> str:
-        """Start a background command, which shares its view of the folder with others, and return its id."""
+        """Start a background command and return its id. It shares a copy of the folder with others."""
         wanted = await self._want(command, _BACKGROUND_SECONDS, network=network)
         if not wanted.sandbox.copies:
             raise ToolError("Nothing can run in the background here: that needs a copy of the folder.")
@@ -233,7 +233,7 @@ class Shell:
         return command_id
 
     async def read(self, command_id: str, wait_s: float = 0, *, for_end: bool = False) -> BackgroundOutput:
-        """Return new output of a background command, waiting a while for output or for the end."""
+        """Return new output of a background command. Wait up to `wait_s` seconds for output or the end."""
         return self._with_opened(command_id, await self._living().read(command_id, wait_s, for_end=for_end))
 
     async def stop(self, command_id: str) -> BackgroundOutput:
@@ -241,23 +241,23 @@ class Shell:
         return self._with_opened(command_id, await self._living().stop(command_id))
 
     def _with_opened(self, command_id: str, output: BackgroundOutput) -> BackgroundOutput:
-        """Add the hidden files that it, or a command beside it, has opened since the last read."""
+        """Add the secret files that this command, or one beside it, has opened since the last read."""
         opened, self._opened[command_id] = self._view.masks.opened_since(self._opened.get(command_id))
         return replace(output, hidden=self._named(opened))
 
     async def put(self, paths: Iterable[str]) -> None:
-        """Show background commands the changes that a file tool made to these files of the folder."""
+        """Copy these files, which a file tool changed, to where background commands see them."""
         if self._live is not None:
             await self._live.put(paths)
 
     async def background_effects(self) -> CommandResult | None:
-        """Return unapplied effects beside background commands. After the last command, also end the view."""
+        """Return the effects of background commands. If none is left to report, also close their copy."""
         if self._live is None or not self._live.unheard:
             return await self.end_background()
         return await self._with_effects(CommandResult(exit_code=None, output=""), self._live.copy)
 
     async def end_background(self) -> CommandResult | None:
-        """End all background commands. Return their unapplied effects, None if nothing ran."""
+        """End all background commands. Return their effects, None if there was no background command."""
         if self._live is None:
             return None
         live, self._live = self._live, None
@@ -276,7 +276,7 @@ class Shell:
         return frozenset(self._pending) - live
 
     async def copy(self, copy_id: str) -> WorkspaceCopy:
-        """Return a copy, perhaps one that an earlier session kept. Raise ToolError if it is gone."""
+        """Return a copy by its id, even if an earlier session kept it. Raise ToolError if it is gone."""
         if copy_id not in self._pending:
             found = await asyncio.to_thread((await self._copies()).find, copy_id)
             if found is None or found.about.workspace != str(self.workspace):
@@ -295,7 +295,7 @@ class Shell:
     async def apply(
         self, copy_id: str, approved: Effects, access: Access | None = None, *, conflicts: Iterable[str] = ()
     ) -> dict[str, str]:
-        """Apply effects, recorded by `access`, even if cancelled. Return why paths were left out."""
+        """Apply effects, recorded by `access`, even if cancelled. Return left-out paths with the reasons."""
         copy = await self.copy(copy_id)
         live, conflicts = self._is_live(copy), tuple(conflicts)
         left = await run_in_thread(apply_effects, copy, approved, access, conflicts=conflicts, live=live)
@@ -320,7 +320,7 @@ class Shell:
         await asyncio.to_thread((await self.copy(copy_id)).keep)
 
     def take_interrupted(self) -> tuple[str, ...]:
-        """Return the copies of commands that were cancelled after they had effects. Reports each one once."""
+        """Return the ids of copies whose command was cancelled after it had effects. Reports each id once."""
         told, self._interrupted = tuple(self._interrupted), []
         return told
 
@@ -354,7 +354,7 @@ class Shell:
 
 
 async def _retried(run: Callable[[], Awaitable[CommandResult]]) -> CommandResult:
-    """Run a command again if a path that the sandbox hides was removed while the command started."""
+    """Run a command. Run it again if a path that the sandbox hides was removed while it started."""
     for _ in range(bubblewrap.TRIES):
         try:
             return await run()

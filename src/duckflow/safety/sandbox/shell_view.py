@@ -1,4 +1,4 @@
-"""View of the machine and the workspace for the commands of one session."""
+"""Mounts and read-only paths for the commands of one session, with secrets hidden."""
 
 import os
 import threading
@@ -26,11 +26,11 @@ from duckflow.safety.sandbox.view.secret_index import SecretIndex
 from duckflow.safety.sandbox.view.visibility import LandlockRules, visibility_of
 
 _MASKS = "masks"
-"""Folder for masks in the temporary folder, outside the view of commands."""
+"""Name of the folder, out of sight of commands, for empty files to show instead of secrets."""
 
 
 class ShellView:
-    """Scans the folder once and then follows its changes. Blocking; commands can run side by side."""
+    """Scans the folder once and then follows its changes. Blocking. Several commands can use it at once."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class ShellView:
         self._ignored: object = None
         self._watch = FolderWatch(str(workspace))
         self._rules = LandlockRules()
-        self._looking = threading.Lock()  # guards the knowledge about the folder, which commands share
+        self._looking = threading.Lock()  # guards the data about the folder, which several threads use
 
     def base(self, temporary: Path) -> BaseMounts:
         """Return the mounts that all commands get."""
@@ -70,13 +70,13 @@ class ShellView:
         return self._known
 
     def on_copy(self, temporary: Path, copy: WorkspaceCopy, secrets: Collection[str] = ()) -> MountPlan:
-        """Return the mounts for a command on a copy. `secrets` are the secret files it is granted."""
+        """Return the mounts for a command on a copy. `secrets` are the secret files that it may see."""
         with self._looking:
             masks = self._hide(temporary, secrets)
             return mount_plan(self.base(temporary), masks=masks, git_directory=copy.about.git_directory)
 
     def _hide(self, temporary: Path, secrets: Collection[str]) -> Mapping[str, str]:
-        """Return the mask for each secret of the workspace, except those that are granted."""
+        """Return an empty file to show for each secret of the workspace, except for granted ones."""
         granted = {os.path.normpath(self._workspace / path) for path in secrets}
         found = {path: noted for path, noted in self._secrets.find().items() if path not in granted}
         masks = self.masks.find(found, temporary / _MASKS)
@@ -104,7 +104,7 @@ class ShellView:
         network: bool,
         access: Literal["none", "read", "write"] = "write",
     ) -> LaunchOrder:
-        """Return the order for a command without a copy. `changed` reports its changes afterwards."""
+        """Return the order for a command without a copy. `changed` reports the changes afterwards."""
         with self._looking:
             whole = str(self._workspace)
             guarded = self._watch.begin() if access == "write" else (whole,)
@@ -119,18 +119,18 @@ class ShellView:
             return confine(command, sandbox, reach, limits, self._env, network=network, rules=self._rules)
 
     def changed(self) -> tuple[str, ...]:
-        """Return the files that a command without a copy created, changed or removed."""
+        """Return the files that the last command without a copy created, changed or removed."""
         with self._looking:
             return self._watch.end()
 
     def hidden(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """Return those of these workspace paths that commands see empty unless they are granted."""
+        """Return which of these workspace paths commands see empty unless the user grants access."""
         with self._looking:
             found = self._secrets.find()
         return tuple(path for path in paths if os.path.normpath(self._workspace / path) in found)
 
     def close(self) -> None:
-        """Stop watching."""
+        """Stop watching the folder."""
         self._secrets.close()
         self.masks.close()
         self._watch.close()

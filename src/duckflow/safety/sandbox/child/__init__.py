@@ -1,1 +1,1 @@
-"""Processes around a command. Standard library only, so that they start fast and need little memory."""
+"""Processes around a command. Standard library only, which makes them start fast and need little memory."""

@@ -1,4 +1,4 @@
-"""Handle for the process of a command, which is forked in advance. Standard library only."""
+"""Process that is forked in advance and becomes a command: how to start and end it. Standard library only."""
 
 import contextlib
 import json
@@ -14,19 +14,19 @@ from duckflow.safety.sandbox.child.wire import send
 from duckflow.safety.syscalls import die_with_parent
 
 EXPECTED = "mounts"
-"""File in the temporary folder with the mounts that every command gets."""
+"""File in the temporary folder that lists the mounts every command gets."""
 
 _PATIENCE_S = 10.0
 _WARDENS_TIME_S = 2.0
 
 
 def preparation_for(order: dict[str, Any]) -> str:
-    """Return the sandbox kind that can be prepared for orders like this, or "none" if nothing can."""
+    """Return the kind of sandbox to prepare for orders like this one, "none" if it can't be prepared."""
     return "none" if order["kind"] == "bubblewrap" else order["kind"]
 
 
 class CommandProcess:
-    """Process that waits for an order and becomes its command.
+    """Process that waits for an order and then becomes the ordered command.
 
     Through `news` it sends a descriptor for answering renames and one that keeps its mounts. `_info` and
     `_gate` are for bubblewrap: the id of its child, and the byte that lets the command begin. With Landlock,
@@ -79,7 +79,7 @@ class CommandProcess:
         return same and self._kind == preparation_for(order) and not order["held"] and not order["network"]
 
     def run(self, order: dict[str, Any], data: bytes, opened: list[int]) -> None:
-        """Let the process become the command. `opened`, its output and Landlock's rules, is closed here."""
+        """Let the process become the command. Closes `opened`: its output and, with Landlock, its rules."""
         self._ran = order["kind"]
         with contextlib.suppress(OSError):  # `failure` reports the reason
             send(self.news, data, opened)
@@ -89,14 +89,14 @@ class CommandProcess:
             self._let_in()
 
     def failure(self) -> str:
-        """Return why the command could not start, empty if it did."""
+        """Return why the command could not start, or an empty text if it did."""
         said = os.read(self._failed, 4000).decode(errors="replace")
         if not said and self._ran == "bubblewrap" and select.select([self._waits], [], [], 0)[0]:
             return "bubblewrap could not set up the sandbox"  # the byte that lets the command begin is unread
         return said
 
     def kill(self, ended: dict[int, int]) -> None:
-        """End the command, first through the namespace or warden, which can end all of it at once."""
+        """End the command, first through its namespace or warden, which ends all its processes at once."""
         if self._ran == "landlock" and self.process not in ended:
             os.write(self._gate, b".")
             with contextlib.suppress(OSError):
@@ -109,7 +109,7 @@ class CommandProcess:
             kill(self.process)
 
     def _let_in(self) -> None:
-        """Wait until the sandbox is ready, keep hold of its first process, and let the command begin."""
+        """Wait until bubblewrap is ready, keep a handle of its first process, and let the command begin."""
         said = b""
         while not said.rstrip().endswith(b"}"):
             ready, _, _ = select.select([self._info], [], [], _PATIENCE_S)

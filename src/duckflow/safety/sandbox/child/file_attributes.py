@@ -1,4 +1,4 @@
-"""Permissions, owners and times of files, which Landlock does not guard: changed on a command's behalf.
+"""Changes to permissions, owners and times of files, made for the command because Landlock ignores them.
 
 The kernel holds such a call, and it is made here and not by the command, because the path could mean another
 file after the check. Only the user's own files in writable places are changed. Standard library only.
@@ -24,14 +24,14 @@ _NOBODY = -1
 
 
 class FileAttributes:
-    """Answers the attribute calls of one command. `places` are files and folders that it may write."""
+    """Answers attribute calls of one command. `places` are files and folders that the command may write."""
 
     def __init__(self, listener: int, places: Iterable[str]) -> None:
         self.listener = listener
         self._places = tuple(places)
 
     def answer(self) -> None:
-        """Take one call, and make or refuse it."""
+        """Receive one call, and make it or refuse it."""
         call = take(self.listener)
         if call is not None:
             try:
@@ -50,7 +50,7 @@ class FileAttributes:
             call.check()
             where = os.readlink(f"/proc/self/fd/{opened}")
             if not where.startswith("/") or where.startswith("/memfd:"):
-                return  # a pipe or the like, which only the command has
+                return  # a pipe or the like, which only the command can use
             inside = any(f"{where}/".startswith(f"{place}/") for place in self._places)
             if not inside or found.st_uid != os.geteuid():
                 raise PermissionError(errno.EPERM, name)
@@ -58,7 +58,7 @@ class FileAttributes:
 
 
 def _open(call: HeldCall, base: int, address: int, flags: int) -> int:
-    """Open, for inspection only, the file that a call names, as its process sees it."""
+    """Open the file that a call names, as the calling process sees it. The file can only be inspected."""
     path = call.text(address) if address else ""
     if not path:
         if address and not flags & _EMPTY_PATH:
@@ -93,7 +93,7 @@ def _set_times(call: HeldCall, opened: int, _found: os.stat_result, values: list
 
 
 def _set_old_times(call: HeldCall, opened: int, _found: os.stat_result, values: list[int]) -> None:
-    """Set times given in seconds, or in seconds and microseconds."""
+    """Set file times that are given in seconds, or in seconds and microseconds."""
     times = None
     if values[0] and values[1]:
         seen, more_seen, changed, more = struct.unpack("4q", call.read(values[0], 32))

@@ -1,4 +1,4 @@
-"""Rename a folder on a copy in one step, which overlay refuses for folders that existed before.
+"""Rename a folder on a copy in one step, which the overlay file system refuses for older folders.
 
 An ordinary user can't make overlay record such a move, so renames are inspected from outside the sandbox
 while they wait. A folder is renamed on the command's behalf; where overlay refuses, its contents are first
@@ -26,7 +26,7 @@ _IN_THE_WAY = (errno.EXDEV, errno.ENOTEMPTY, errno.EEXIST)
 
 
 class _Place(NamedTuple):
-    """Name in an open folder, and its path as the command sees it."""
+    """File or folder given as an open folder and a name in it, and its path as the command sees it."""
 
     folder: int
     name: str
@@ -34,14 +34,14 @@ class _Place(NamedTuple):
 
 
 class FolderMoves:
-    """Answers the renames of the commands in one sandbox. `copied` are the folders that are copies."""
+    """Answers renames by commands in one sandbox. `copied` are the folders of which commands see a copy."""
 
     def __init__(self, listener: int, copied: list[str]) -> None:
         self.listener = listener
         self._copied = copied
 
     def answer(self) -> None:
-        """Take one request, and let it proceed or start a process that handles it."""
+        """Receive one request, and let it proceed or start a process that handles it."""
         call = take(self.listener)
         if call is None:
             return
@@ -62,12 +62,12 @@ class FolderMoves:
                 os.close(place.folder)
 
     def _is_folder(self, place: _Place) -> bool:
-        """Return whether the place is a folder of a copy with nothing mounted on it."""
+        """Return whether this is a folder of a copy with nothing mounted on it."""
         found = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
         return stat.S_ISDIR(found.st_mode) and found.st_dev == os.fstat(place.folder).st_dev
 
     def _find(self, call: HeldCall, base: int, address: int) -> _Place | None:
-        """Find the place that a call names, as its process sees it. None if it is not on a copy."""
+        """Find the file that a call names, as the calling process sees it. None if it is not on a copy."""
         process, path = call.process, call.text(address).rstrip("/")
         if not path.startswith("/"):
             path = f"{os.readlink(call.place(base))}/{path}"
@@ -86,7 +86,7 @@ class FolderMoves:
 
 
 def _hand_over(call: HeldCall, source: _Place, target: _Place, flags: int) -> None:
-    """Rename in another process, because it may take long and limits are watched meanwhile."""
+    """Rename in another process, because it may take long and this one must keep watching the limits."""
 
     def rename() -> None:
         mounted = mount_points(call.process)
@@ -126,7 +126,7 @@ def _remake(source: _Place, target: _Place, flags: int) -> int:
 
 
 def _move_all(source: int, target: int) -> None:
-    """Move the contents of one folder into another, folder by folder, and close both."""
+    """Move the contents of one folder into another, folder by folder, and close both descriptors."""
     for name in os.listdir(source):
         try:
             os.rename(name, name, src_dir_fd=source, dst_dir_fd=target)

@@ -1,7 +1,7 @@
-"""Landlock: a process permanently gives up access to all files except listed ones. Standard library only.
+"""Landlock: a process permanently gives up access to all but the listed files. Standard library only.
 
-Rights apply to a folder and all below it, and can't be withdrawn further down. So closed paths are never
-listed, and of a folder that contains a closed path only the other entries are listed.
+A right to a folder includes everything below it and can't be withdrawn further down. So closed paths are
+never listed; for a folder that contains a closed path, only its other entries are listed.
 """
 
 import ctypes
@@ -14,10 +14,10 @@ from duckflow.safety.descriptors import closing_fd
 from duckflow.safety.syscalls import LINUX, syscall
 
 OLDEST = 3
-"""First version that also guards against truncating files; older ones are no sandbox."""
+"""First version that also prevents truncating files; older versions are not safe enough."""
 
 SIGNALS_SINCE = 6
-"""First version that refuses signals to processes outside."""
+"""First version that blocks signals to processes outside the sandbox."""
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # same numbers on every architecture
 _VERSION = 1
@@ -42,7 +42,7 @@ def version() -> int:
 
 
 def make_rules(readable: Iterable[str], writable: Iterable[str]) -> int:
-    """Create rules that allow only these files and folders, as they are now. Return their descriptor."""
+    """Create rules that allow these files and folders as they are now. Return the descriptor of the rules."""
     found = version()
     if found < OLDEST:
         raise OSError(f"Landlock version {found} is too old")
@@ -62,12 +62,12 @@ def make_rules(readable: Iterable[str], writable: Iterable[str]) -> int:
 
 
 def restrict(rules: int) -> None:
-    """Restrict this process and all it starts to these rules permanently. Needs no_new_privs first."""
+    """Restrict this process and its children to these rules permanently. Needs no_new_privs first."""
     syscall(_RESTRICT, rules, 0)
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:
-    """Add one rule, except for a path that is gone or has become a link."""
+    """Add a rule for one path, unless the path is gone or has become a link."""
     try:
         opened = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

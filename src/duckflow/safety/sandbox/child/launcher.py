@@ -1,4 +1,4 @@
-"""Launcher: small process beside Duckflow that forks a supervisor for each command.
+"""Launcher: a small process beside Duckflow that forks a supervisor for each command.
 
 Forking Duckflow itself would copy its threads' locks and all its memory, and starting a new Python costs more
 than a typical command. One supervisor is always forked in advance and waits for the next order. The launcher
@@ -25,7 +25,7 @@ from duckflow.safety.syscalls import adopt_orphans
 _END = b"e"
 _NEXT = {b"n": "none", b"w": "namespaces", b"l": "landlock"}
 _WORDS = {kind: word for word, kind in _NEXT.items()}
-"""Messages of a supervisor that has got its order: fork the next one, and prepare this kind of sandbox."""
+"""Messages of a supervisor that has received its order: fork the next one, and prepare this sandbox kind."""
 
 _PATIENCE_S = 0.5
 """Longest time in seconds that Duckflow's exit waits for the removal of the temporary folder."""
@@ -35,7 +35,7 @@ _LEAST, _MOST = 2, 3
 
 
 class _Launcher:
-    """Keeps a supervisor waiting until no more orders can arrive."""
+    """Keeps one supervisor waiting until no more orders can arrive."""
 
     def __init__(self, orders: socket.socket, temporary: str) -> None:
         self._orders = orders
@@ -46,7 +46,7 @@ class _Launcher:
         signal.signal(signal.SIGCHLD, self._reap)
 
     def serve(self) -> None:
-        """Fork the next supervisor whenever one has got its order."""
+        """Fork the next supervisor whenever the waiting one has received its order."""
         self._fork()
         while (said := os.read(self._heard, 1)) != _END:
             self._fork(_NEXT[said])
@@ -76,7 +76,7 @@ class _Launcher:
             os.write(self._told, _WORDS["none"])
 
     def _end_strays(self) -> None:
-        """Kill the processes of a supervisor that was killed; the launcher has adopted them."""
+        """Kill the processes that a killed supervisor left; the launcher has become their parent."""
         kept = self._supervisors.union(*(process_tree(process) for process in self._supervisors))
         for process in process_tree(os.getpid()):
             if process not in kept:
@@ -84,7 +84,7 @@ class _Launcher:
 
 
 def _be_supervisor(orders: socket.socket, told: int, ahead: str, temporary: str) -> NoReturn:
-    """Wait for an order: the command's socket, output and rules. `ahead` is the sandbox to prepare."""
+    """Wait for an order with its descriptors, then run it. `ahead` is the kind of sandbox to prepare."""
 
     def begun(kind: str) -> None:
         os.write(told, _WORDS[kind])
@@ -107,12 +107,12 @@ def _be_supervisor(orders: socket.socket, told: int, ahead: str, temporary: str)
 
 
 def main() -> None:
-    """Serve the socket whose number is the second argument. The third is the folder to remove at the end."""
+    """Serve orders from the socket in argument 2. Argument 3 is the folder to remove at the end."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     adopt_orphans()
     gc.disable()  # each fork lives for one command, and collecting would copy the memory it shares
-    if seccomp.supported():  # assembled before the first fork, so that every child has them
+    if seccomp.supported():  # assembled before the first fork, so that every child has the filters
         for sockets in ((), seccomp.ON_THE_NETWORK, seccomp.IN_A_NAMESPACE):
             seccomp.assemble(sockets)
     orders = socket.socket(fileno=int(sys.argv[2]))
@@ -124,7 +124,7 @@ def main() -> None:
 
 
 def remove_in_time(remove: Callable[[], None]) -> None:
-    """Remove the files of a session. If that takes long, a child process finishes it after this one ends."""
+    """Remove the files of a session. If that takes long, a child process continues after this one ends."""
     removed, removing = os.pipe()
     if os.fork() == 0:
         os.close(removed)

@@ -1,7 +1,8 @@
 """Sandbox of plain namespaces: the same mounts as with bubblewrap, made by direct system calls.
 
-Everything is mounted below a new root before the old one is unmounted. Then all capabilities are dropped, and
-the command starts as a child of the first process of a new process namespace: when that process ends, all of
+Everything is mounted below a new root before the old root is unmounted. Then all capabilities are dropped.
+The command is a child of the first process of a new process namespace: when that process ends, the kernel
+ends all processes of the command. Standard library only.
 the command ends. Standard library only.
 """
 
@@ -45,7 +46,7 @@ _DEVICE_LINKS = {
 
 
 def separate(*, own_network: bool, own_users: bool) -> None:
-    """Enter new namespaces. The next child is then their first process."""
+    """Enter new namespaces. The next child of this process becomes their first process."""
     more = (NEW_USERS if own_users else 0) | (NEW_NETWORK if own_network else 0)
     unshare(NEW_MOUNTS | _NEW_PROCESSES | _NEW_IPC | _NEW_NAMES | _NEW_GROUPS | more)
     if own_network:
@@ -53,7 +54,7 @@ def separate(*, own_network: bool, own_users: bool) -> None:
 
 
 def make_root(root: str, temporary: str) -> None:
-    """Make the root folder below `root`, an empty folder, with the contents that every command gets."""
+    """Mount a new root at the empty folder `root`, and fill it with what every command gets."""
     mount("none", "/", flags=RECURSIVE | PRIVATE)
     mount("tmpfs", root, "tmpfs", NO_SET_ID | NO_DEVICES, "size=1m,mode=755")
     _make_devices(root, temporary)
@@ -62,7 +63,7 @@ def make_root(root: str, temporary: str) -> None:
 
 def mount_processes(root: str) -> None:
     """Mount /proc with the processes of this namespace."""
-    # Read-only, because root could change kernel settings below /proc/sys without any capability.
+    # Read-only, because root could otherwise change kernel settings below /proc/sys without any capability.
     mount("proc", f"{root}/proc", "proc", NO_SET_ID | NO_DEVICES | _NO_PROGRAMS)
     set_read_only(f"{root}/proc", flags=0)
 
@@ -80,7 +81,7 @@ def close_root(root: str) -> None:
 
 
 def count_valid(root: str, temporary: str, mounts: list[dict[str, Any]]) -> int:
-    """Count the leading mounts that are still correct, because sources and covered files may be replaced."""
+    """Count the leading mounts that are still correct; their sources or targets may have been replaced."""
     wrong = (number for number, step in enumerate(mounts) if not _shows(step, root, temporary))
     return next(wrong, len(mounts))
 
@@ -112,7 +113,7 @@ def move_into(root: str) -> None:
 
 
 def watch_over(command: int) -> NoReturn:
-    """Act as first process of the namespace: wait for the command, adopt orphans, exit as it exited."""
+    """Act as first process of the namespace: adopt orphans, and exit like the command when it has ended."""
     while True:
         process, status = os.wait()
         if process == command:
@@ -120,7 +121,7 @@ def watch_over(command: int) -> NoReturn:
 
 
 def end_with_parent() -> None:
-    """Be killed when the parent ends, and keep other processes from inspecting this one."""
+    """Let the kernel kill this process when its parent ends, and keep others from inspecting this one."""
     prctl(_PDEATHSIG, signal.SIGKILL)
     prctl(_DUMPABLE, 0)
 
@@ -128,7 +129,7 @@ def end_with_parent() -> None:
 def _make(step: dict[str, Any], root: str, temporary: str) -> None:
     target, source = f"{root}{step['target']}", step["source"]
     if step["kind"] in _MASKS and not os.path.lexists(target):
-        return  # removed since it was listed, or covered by a mount above it
+        return  # removed since it was listed, or hidden below another mount
     match step["kind"]:
         case "link":
             os.makedirs(os.path.dirname(target), exist_ok=True)

@@ -1,4 +1,4 @@
-"""System calls that the kernel holds until another process has answered. Standard library only."""
+"""System calls that the kernel holds until another process has answered them. Standard library only."""
 
 import contextlib
 import errno
@@ -17,7 +17,7 @@ _LONGEST = 4096
 
 
 class HeldCall(NamedTuple):
-    """Call that waits for an answer, and the process that made it."""
+    """System call that waits for an answer, and the process that made it."""
 
     listener: int
     identity: int
@@ -26,17 +26,17 @@ class HeldCall(NamedTuple):
     words: list[int]
 
     def check(self) -> None:
-        """Raise OSError if the call no longer waits: the process id may then belong to another process."""
+        """Raise OSError if the call no longer waits. Its process id may then belong to another process."""
         fcntl.ioctl(self.listener, _IS_VALID, struct.pack("Q", self.identity))
 
     def answer(self, code: int | None = None) -> None:
-        """Answer with an error code, 0 if the call was made here. None lets the kernel make it."""
+        """Answer with an error code, 0 if the call was made here. With None, the kernel makes the call."""
         flags = _GO_ON if code is None else 0
         with contextlib.suppress(OSError):  # the calling process is gone
             fcntl.ioctl(self.listener, _SEND, _ANSWER.pack(self.identity, 0, -(code or 0), flags))
 
     def place(self, base: int) -> str:
-        """Return the path of the folder given by a descriptor, or of the process's current folder."""
+        """Return the folder of a descriptor of the calling process, as a path; HERE is its current folder."""
         base &= 0xFFFFFFFF
         return f"/proc/{self.process}/" + ("cwd" if base == HERE else f"fd/{base}")
 
@@ -53,13 +53,13 @@ class HeldCall(NamedTuple):
         data = b""
         while b"\0" not in data and len(data) < _LONGEST:
             start = address + len(data)
-            # up to the end of one page, which is mapped as a whole
+            # up to the end of a memory page, because only whole pages are known to be mapped
             data += self.read(start, _LONGEST - start % _LONGEST)
         return os.fsdecode(data.partition(b"\0")[0])
 
 
 def take(listener: int) -> HeldCall | None:
-    """Take the next waiting call. None if its process is gone."""
+    """Receive the next waiting call. None if its process is gone."""
     request = bytearray(_REQUEST.size)
     try:
         fcntl.ioctl(listener, _RECEIVE, request)

@@ -1,4 +1,4 @@
-"""Copy-on-write view of a folder at the folder's own path, for this process and all it starts.
+"""Copy-on-write mount of a folder at the folder's own path, for this process and its children.
 
 The lower layer is the folder itself. The upper layer is an empty folder of Duckflow's, which receives all
 writes. Other processes do not see the mount. Standard library only.
@@ -20,7 +20,7 @@ READ_ONLY, NO_SET_ID, NO_DEVICES, REMOUNT, BIND, RECURSIVE, PRIVATE = 1, 2, 4, 3
 DETACH = 2
 
 _OPTIONS = "userxattr,volatile,index=off,metacopy=off"
-"""Attributes that an ordinary user may set and that commands can't forge.
+"""Mount options. The overlay attributes used can be set by an ordinary user but not forged by commands.
 
 `volatile` skips syncing: data that must be durable is synced when effects are applied.
 """
@@ -49,7 +49,7 @@ def unshare(flags: int) -> None:
 
 
 def enter_copies(copies: list[dict[str, Any]]) -> None:
-    """Replace these folders by their copies, for this process from now on."""
+    """Replace these folders by their copies, in this process and its children."""
     unshare(NEW_MOUNTS | (0 if os.geteuid() == 0 else NEW_USERS))
     mount("none", "/", flags=RECURSIVE | PRIVATE)
     for copy in copies:
@@ -57,7 +57,7 @@ def enter_copies(copies: list[dict[str, Any]]) -> None:
 
 
 def mount_copy(copy: dict[str, Any]) -> None:
-    """Mount the view over the folder, by descriptors, so that names may contain commas."""
+    """Mount the copy over its folder. Uses descriptors, because folder names may contain commas."""
     flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     held = [os.open(copy[name], flags) for name in ("lower", "upper", "work")]
     mounts = _mounts_below(copy["lower"])
@@ -87,7 +87,7 @@ def mount_points(process: int | str = "self") -> list[str]:
 
 
 def _mounts_below(folder: str) -> list[str]:
-    """Return the outermost mount points in a folder; deeper ones come with them."""
+    """Return the outermost mount points in a folder; they include the deeper ones."""
     found: list[str] = []
     for path in mount_points():
         if path.startswith(f"{folder}/") and not any(path.startswith(f"{one}/") for one in found):
@@ -96,7 +96,7 @@ def _mounts_below(folder: str) -> list[str]:
 
 
 def set_read_only(target: str, flags: int = _ALL_BELOW) -> None:
-    """Make a mount and all below it read-only at once, with no moment in which a write is possible."""
+    """Make a mount and all mounts below it read-only at once, so that there is no moment to write to them."""
     wanted = _ATTRIBUTE_READ_ONLY | _ATTRIBUTE_NO_SET_ID | (_ATTRIBUTE_NO_DEVICES if flags else 0)
     attributes = struct.pack("4Q", wanted, 0, 0, 0)
     given = os.fsencode(target), flags, attributes, ctypes.c_size_t(len(attributes))

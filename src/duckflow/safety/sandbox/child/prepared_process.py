@@ -1,8 +1,8 @@
-"""Process that waits in its sandbox until the command is known, so that the command starts without delay.
+"""Process that waits inside its sandbox for the command, so that the command starts without delay.
 
-With plain namespaces it is their first process, with its own root, devices and /proc. For Landlock it has no
-rights left. When it gets the order, it adds the copies and the other mounts of the command, and starts it.
-Bubblewrap makes all but the copies itself. Standard library only.
+With plain namespaces it is their first process, with its own root, devices and /proc. For Landlock it has
+already dropped all privileges. When it gets the order, it adds the copies and the other mounts of the
+command, and starts it. Bubblewrap itself makes all mounts but the copies. Standard library only.
 """
 
 import contextlib
@@ -29,10 +29,10 @@ from duckflow.safety.syscalls import (
 
 GO = b"g"
 ATTRIBUTES, RENAMES = b"a", b"r"
-"""Messages that carry the descriptors for attribute calls, and for mounts and renames."""
+"""Messages with descriptors: for answering attribute calls, and for keeping mounts and answering renames."""
 
 INFO, GATE, FILTER = 10, 11, 12
-"""Descriptors for bubblewrap: where it writes its child's id, where it waits, and where the filter is."""
+"""Descriptors for bubblewrap: where it writes its child's id, where it waits, and where its filter is."""
 
 _ABOVE = 20
 _MB = 1_000_000
@@ -40,14 +40,14 @@ _RESET_SIGNALS = (
     *(signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP),
     signal.SIGCHLD,
 )
-"""Signals to reset, because Python or the launcher changes some, and a program would inherit that."""
+"""Signals to reset, because Python or the launcher changes some and a program would inherit that."""
 
 _FIRST_TO_GO = b"500"
-"""Score for the kernel: when memory runs out, it ends the command before the user's other work."""
+"""Score for the kernel: if memory runs out, it ends the command before the user's other programs."""
 
 
 class ChildLines(NamedTuple):
-    """Connections to the process that forked this one: incoming orders, and reports about its state."""
+    """Connections to the process that forked this one: for incoming orders, and for reports to it."""
 
     orders: socket.socket
     failing: int
@@ -90,7 +90,7 @@ def prepare(
             _prepare_bubblewrap(order, lines, parent)
         _reset_signals()
         os.execve(order["argv"][0], order["argv"], order["env"])  # noqa: S606 - this is its purpose
-    except BaseException as exc:  # noqa: BLE001 - nothing may run on in this copy of the process
+    except BaseException as exc:  # noqa: BLE001 - nothing may continue in this copy of the process
         os.write(lines.failing, str(exc).encode() or b"it failed")
     os._exit(127)
 
@@ -177,16 +177,16 @@ def _hand_over(news: socket.socket, word: bytes, opened: list[int]) -> None:
 def _hand_over_renames(news: socket.socket) -> None:
     """Let the supervisor answer renames and keep the mounts, so that this process need not unmount them."""
     opened = [os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)]
-    with contextlib.suppress(OSError):  # on a kernel without this, the copy refuses to rename some folders
+    with contextlib.suppress(OSError):  # on a kernel without this feature, commands can't rename some folders
         opened.append(seccomp.watch_renames())
     _hand_over(news, RENAMES, opened)
 
 
 def _prepare_bubblewrap(order: dict[str, Any], lines: ChildLines, parent: int) -> None:
-    """Mount the copies, and give bubblewrap descriptors under the numbers in its arguments."""
+    """Mount the copies, and give bubblewrap its descriptors under the numbers in its arguments."""
     if order["copies"] and not order["held"]:
         enter_copies(order["copies"])
-        die_with_parent(parent)  # the kernel resets this when the user changes
+        die_with_parent(parent)  # the kernel resets this when the user id changes
     if order["copies"]:
         _hand_over_renames(lines.orders)
     program = os.memfd_create("filter", os.MFD_CLOEXEC)
@@ -198,7 +198,7 @@ def _prepare_bubblewrap(order: dict[str, Any], lines: ChildLines, parent: int) -
 
 
 def _confine_by_landlock(order: dict[str, Any], rules: int, supervisor: int) -> bool:
-    """Confine this process by Landlock. Return whether a warden can stay outside of its signals."""
+    """Apply Landlock to this process. Return whether the command's signals can't reach a warden process."""
     landlock.restrict(rules)
     os.close(rules)
     scoped = landlock.version() >= landlock.SIGNALS_SINCE
@@ -212,7 +212,7 @@ def _confine_by_landlock(order: dict[str, Any], rules: int, supervisor: int) -> 
 
 
 def _stay_as_warden(command: int, gate: int) -> NoReturn:
-    """Wait for the end of the command or the supervisor, or for a message, then kill all of this sandbox."""
+    """Wait until the command or supervisor ends, or the gate gets a byte. Then kill the whole sandbox."""
     select.select([gate, os.pidfd_open(command)], [], [])
     with contextlib.suppress(ProcessLookupError):  # no process is left
         os.kill(-1, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Find and end all processes below a process, at any depth. Standard library only."""
+"""Find and kill all processes below a process, at any depth. Standard library only."""
 
 import os
 import signal
@@ -8,11 +8,11 @@ from contextlib import suppress
 from duckflow.safety.descriptors import closing_fd
 
 _PATIENCE_S = 60.0
-"""Time limit in seconds. Killed processes need processor time to end, which a busy machine gives late."""
+"""Time limit in seconds. Killed processes need processor time to end, which a busy machine grants late."""
 
 
 def process_tree(process: int, most: int = 100_000) -> list[int]:
-    """Return the processes below this one, or a few more than `most`. Empty on systems without /proc."""
+    """Return the processes below this one; stop after about `most`. Empty on systems without /proc."""
     found: list[int] = []
     waiting = [process]
     while waiting and len(found) <= most:
@@ -23,7 +23,7 @@ def process_tree(process: int, most: int = 100_000) -> list[int]:
 
 
 def end_process_tree(ended: dict[int, int]) -> bool:
-    """Kill all processes below this one until none is left, and record the children that ended."""
+    """Kill all processes below this one until none is left. Add the exit status of children to `ended`."""
     until = time.monotonic() + _PATIENCE_S
     while time.monotonic() < until:
         reap(ended)
@@ -37,7 +37,7 @@ def end_process_tree(ended: dict[int, int]) -> bool:
 
 
 def reap(ended: dict[int, int]) -> None:
-    """Record the status of every child that has ended."""
+    """Add the exit status of every child that has ended to `ended`."""
     while True:
         try:
             process, status = os.waitpid(-1, os.WNOHANG)

@@ -18,7 +18,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _MB = 1_000_000
 _BLOCK = 512
 _OF_EACH = 1024
-"""Bytes that count for each file besides its content; otherwise millions of empty files would be free."""
+"""Bytes added for each file besides its content; otherwise millions of empty files would count as 0."""
 
 _OWN_PROCESSES = 3
 """Number of processes that the sandbox adds to those of a command."""
@@ -29,7 +29,7 @@ _IN_MEMORY = ("/memfd:", "/SYSV", "/dev/zero")
 
 
 class ResourceUse:
-    """Compares the resources that the command of one order uses with its limits."""
+    """Compares the resources that one command uses with its limits."""
 
     def __init__(self, order: dict[str, Any]) -> None:
         self._limits: dict[str, int] = order["limits"]
@@ -41,7 +41,7 @@ class ResourceUse:
         self._look_at = time.monotonic() + _FIRST_LOOK_S
 
     def reached(self) -> str | None:
-        """Return the name of a limit that the processes below this one have exceeded, if any."""
+        """Return the name of a limit that the processes below this one have exceeded, None otherwise."""
         most = self._limits["processes"] + _OWN_PROCESSES
         below = process_tree(os.getpid(), most)
         if len(below) > most:
@@ -54,7 +54,7 @@ class ResourceUse:
             return None
         unmapped, deleted = _unlinked_bytes(below)
         shared = _shared_bytes(below) if whole > self._most_memory else 0
-        # Memory that is both mapped and open is in both numbers, so count the larger one.
+        # Memory that is both mapped and open is part of both numbers, so count only the larger number.
         if own + max(unmapped, shared) > self._most_memory:
             return "memory_mb"
         full = deleted + sum(map(_bytes_below, self._places)) > self._most_disk or self._wrote_all(below)
@@ -66,14 +66,14 @@ class ResourceUse:
         return any(_bytes_below(one) > self._most_disk for one in self._places[:1]) or self._wrote_all([])
 
     def _wrote_all(self, below: list[int]) -> bool:
-        """Return whether the command wrote too much, even to files that it hides but that use up space."""
+        """Return whether the command wrote too much, counting hidden files if they take up disk space."""
         if _written_bytes([os.getpid(), *below]) - self._written <= self._most_disk:
             return False
         return not self._places or self._free - _free_bytes(self._places) > self._most_disk
 
 
 def _resident_bytes(processes: Iterable[int]) -> tuple[int, int]:
-    """Return the private memory of these processes, and their memory with shared parts counted for each."""
+    """Return two memory sizes: private memory, and all memory with shared pages counted for each process."""
     own = whole = 0
     for process in processes:
         numbers = read_proc(f"{process}/statm").split()
@@ -89,7 +89,7 @@ def _shared_bytes(processes: Iterable[int]) -> int:
 
 
 def _written_bytes(processes: Iterable[int]) -> int:
-    """Return the bytes that processes and their reaped children wrote to a disk, 0 without a kernel count."""
+    """Return the bytes that processes and their ended children wrote to disk, 0 if the kernel lacks it."""
     return sum(_number(read_proc(f"{process}/io"), b"\nwrite_bytes:") for process in processes)
 
 
@@ -99,7 +99,7 @@ def _number(text: bytes, name: bytes) -> int:
 
 
 def _unlinked_bytes(processes: Iterable[int]) -> tuple[int, int]:
-    """Return the sizes of open files without a name: those in memory and those on a disk."""
+    """Return two sizes of open files that have no name: those in memory and those on a disk."""
     found: dict[tuple[int, int], tuple[bool, int]] = {}
     for process in processes:
         folder = f"/proc/{process}/fd"
@@ -115,7 +115,7 @@ def _unlinked_bytes(processes: Iterable[int]) -> tuple[int, int]:
 
 
 def _bytes_below(top: str) -> int:
-    """Return the disk space of a folder with all below it, as far as it is readable."""
+    """Return the disk space of a folder and everything below it, as far as it is readable."""
     total, waiting = 0, [top]
     while waiting:
         with suppress(OSError), os.scandir(waiting.pop()) as entries:

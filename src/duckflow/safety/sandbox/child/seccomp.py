@@ -1,4 +1,4 @@
-"""System call filter in the form that the kernel reads. Standard library only.
+"""System call filter (seccomp), in the form that the kernel reads. Standard library only.
 
 It lists refused calls, not permitted ones, because a compiler or a test run may use any ordinary call.
 Namespaces or Landlock protect files; this filter closes the gaps that they leave.
@@ -18,10 +18,10 @@ _ALLOW, _ERRNO, _KILL, _TELL = 0x7FFF0000, 0x00050000, 0x80000000, 0x7FC00000
 _LOAD, _EQUAL, _GREATER_EQUAL, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 _X32 = 0x40000000
-"""Numbers from here on are the x32 variants of the same calls."""
+"""Call numbers from here on are the x32 variants of the same calls."""
 
 ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
-"""Kernel constant for a machine, and the machine's column in the tables below."""
+"""For each machine: the kernel's constant for it, and its column in the tables below."""
 
 _REFUSED: dict[str, tuple[int | None, int | None]] = {
     # other processes
@@ -55,7 +55,7 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "add_key": (248, 217),
     "request_key": (249, 218),
     "keyctl": (250, 219),
-    # ways past a filter, and into the kernel
+    # ways around a filter, and into the kernel
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
@@ -85,7 +85,7 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     # memory that is not attributed to any process
     "msgget": (68, 186),
 }
-"""Calls refused whatever their arguments, by their numbers on x86_64 and aarch64."""
+"""Calls refused with any arguments, by their numbers on x86_64 and aarch64."""
 
 _CLONE, _CLONE3, _IOCTL, _SOCKET, _PRLIMIT = (56, 220), (435, 435), (16, 29), (41, 198), (302, 261)
 _SHMGET = (29, 194)
@@ -102,7 +102,7 @@ _PRIORITIES: dict[tuple[int, int], tuple[bool, int]] = {
 }
 """Calls that change the scheduling of a process, allowed only for the caller itself.
 
-The number is the required first argument. With True, the second argument names the process and must be 0.
+The number is what the first argument must be. With True, the second argument must be 0: the caller itself.
 """
 
 SHARED_BYTES = 16_384
@@ -133,10 +133,10 @@ _ATTRIBUTES: dict[str, tuple[int | None, int | None]] = {
     "removexattrat": (466, 466),
     "file_setattr": (469, 469),
 }
-"""Calls that Landlock permits on any file of the user's, and that few programs need."""
+"""Calls that Landlock allows on any file of the user, and that few programs need."""
 
 _SET_FLAGS = (0x40086602, 0x40046602, 0x401C5820)
-"""Requests of ioctl that set the attributes of `chattr`."""
+"""ioctl requests that set attributes as `chattr` does."""
 
 _HELD: dict[
     tuple[int | None, int | None], tuple[str, int | None, int | None, int | None, tuple[int, ...]]
@@ -163,14 +163,14 @@ _SECCOMP = (317, 277)
 _SET_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = 1, 8, 32
 _NEW_NAMESPACES = 0x7E020000
 _TERMINAL_TRICKS = (0x5412, 0x541C)
-"""Requests of ioctl: TIOCSTI types into a terminal, TIOCLINUX pastes into a console."""
+"""ioctl requests: TIOCSTI types into a terminal, TIOCLINUX pastes into a console."""
 
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
 """Socket families."""
 
 IN_A_NAMESPACE = (UNIX, INET, INET6, NETLINK)
 ON_THE_NETWORK = (INET, INET6, NETLINK)
-"""Landlock does not restrict sockets in the file system, so with it no Unix sockets can be made."""
+"""Families without UNIX, because Landlock does not restrict connecting to sockets in the file system."""
 
 
 def supported() -> bool:
@@ -180,10 +180,10 @@ def supported() -> bool:
 
 @lru_cache
 def assemble(sockets: tuple[int, ...], protected_pids: tuple[int, ...] = (), *, apart: bool = True) -> bytes:
-    """Assemble the filter. Only these `sockets` can be made, and `protected_pids` get no signals.
+    """Assemble the filter. Only these `sockets` families can be created; `protected_pids` get no signals.
 
-    Unless the command is `apart` in its own namespaces, System V's shared memory and semaphores are those of
-    the machine, and other processes can be named: both are refused.
+    Without `apart`, the command has no namespaces of its own: it could use the machine's System V memory and
+    semaphores, and change other processes. Both are then refused.
     """
     architecture, column = ARCHITECTURES[os.uname().machine]
     lines = [
@@ -193,7 +193,7 @@ def assemble(sockets: tuple[int, ...], protected_pids: tuple[int, ...] = (), *, 
         *_if(_GREATER_EQUAL, _X32, _refusal(errno.ENOSYS)),
     ]
     lines += _each(_REFUSED.values(), column, _refusal(errno.EPERM))
-    # The flags of clone3 are in memory, which a filter can't read. The C library then uses plain clone.
+    # The flags of clone3 are in memory, which a filter can't read. If it fails, the C library uses clone.
     lines += _if(_EQUAL, _CLONE3[column], _refusal(errno.ENOSYS))
     lines += _call(_CLONE[column], [*_if(_ANY_BIT, _NEW_NAMESPACES, _refusal(errno.EPERM))])
     refused = _TERMINAL_TRICKS if apart else (*_TERMINAL_TRICKS, *_SET_FLAGS)
@@ -202,14 +202,14 @@ def assemble(sockets: tuple[int, ...], protected_pids: tuple[int, ...] = (), *, 
     if not apart:
         lines += _each((_SHMGET, *_OTHER_IPC.values()), column, _refusal(errno.EPERM))
         lines += _each(_ATTRIBUTES.values(), column, _refusal(errno.EOPNOTSUPP))
-        # Space that is reserved but not written escapes the count of written bytes.
+        # Disk space that is reserved but not written is missing from the count of written bytes.
         room = [*_unless(_ANY_BIT, _GIVES_ROOM_BACK, _refusal(errno.EOPNOTSUPP))]
         lines += _call(_FALLOCATE[column], room, argument=1)
         for numbers, (argument, itself) in _PRIORITIES.items():
             only = [*_unless(_EQUAL, itself, _refusal(errno.EPERM))]
             only += [_load(_ARGUMENTS + 8), *_unless(_EQUAL, 0, _refusal(errno.EPERM))] if argument else []
             lines += _call(numbers[column], only)
-    # After detaching, a segment belongs to no process and can't be counted, so only small ones are allowed.
+    # A detached segment belongs to no process and can't be counted, so only small ones are allowed.
     size = _ARGUMENTS + 8
     small = [*_if(_GREATER_EQUAL, SHARED_BYTES + 1, _refusal(errno.ENOMEM)), _load(size + 4)]
     lines += _call(_SHMGET[column], [*small, *_unless(_EQUAL, 0, _refusal(errno.ENOMEM))], argument=1)
@@ -222,19 +222,19 @@ def assemble(sockets: tuple[int, ...], protected_pids: tuple[int, ...] = (), *, 
 
 
 def apply(program: bytes) -> None:
-    """Put this process and all it starts under the filter permanently. Needs no_new_privs first."""
+    """Apply the filter to this process and its children permanently. Needs no_new_privs first."""
     held, description = _describe(program)
     prctl(_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(description))
     del held
 
 
 def watch_renames() -> int:
-    """Let the holder of the returned descriptor decide on renames by this process and its children."""
+    """Hold renames by this process and its children. Return the descriptor through which to answer them."""
     return _watch(_RENAMES.values())
 
 
 def watch_attributes() -> int:
-    """Do the same for changes to permissions, owners and times of files."""
+    """Hold changes to permissions, owners and times of files. Return the descriptor to answer them."""
     return _watch(_HELD)
 
 
@@ -250,7 +250,7 @@ def _watch(calls: Iterable[tuple[int | None, int | None]]) -> int:
 
 
 def rename_call(number: int, words: list[int]) -> tuple[int, int, int, int, int]:
-    """Return the arguments of a rename: folder and address of the name for both sides, and flags."""
+    """Return the arguments of a rename: folder and address of the name, for source and target, and flags."""
     _, column = ARCHITECTURES[os.uname().machine]
     if number == _RENAMES["rename"][column]:
         return HERE, words[0], HERE, words[1], 0
@@ -269,7 +269,7 @@ def attribute_call(number: int, words: list[int]) -> tuple[str, int, int, int, l
 
 
 def _describe(program: bytes) -> "tuple[ctypes.Array[ctypes.c_char], ctypes.Array[ctypes.c_char]]":
-    """Return a filter as the kernel takes it: its lines, which must stay referenced, and its description."""
+    """Return two buffers: the filter's lines, which must stay referenced, and their description."""
     held = ctypes.create_string_buffer(program, len(program))
     described = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(held))
     return held, ctypes.create_string_buffer(described, len(described))
@@ -283,7 +283,7 @@ def _protect(protected_pids: tuple[int, ...]) -> Iterator[bytes]:
 
 
 def _call(number: int, checks: list[bytes], argument: int = 0) -> list[bytes]:
-    """Check one argument of a call by its lower half, since the kernel ignores the upper half there, too."""
+    """Check an argument of a call. Only its lower half is compared, because the kernel ignores the other."""
     body = [_load(_ARGUMENTS + 8 * argument), *checks, _answer(_ALLOW)]
     return [_line(_EQUAL, number, 0, len(body)), *body]
 

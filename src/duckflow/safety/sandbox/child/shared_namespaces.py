@@ -1,4 +1,4 @@
-"""Process that holds one view of the folder and one loopback network for several commands (G11).
+"""Process that keeps one copy of the folder mounted, and one loopback network, for several commands (G11).
 
 Commands are forked from its child, so they can reach each other's ports; those that may use the machine's
 network are forked from the process itself. When a file tool changes the folder meanwhile, the change is
@@ -65,7 +65,7 @@ def _reap(_number: int, _frame: FrameType | None) -> None:
 
 
 def _serve_apart(orders: socket.socket, supervise: Supervise, not_ours: tuple[socket.socket, ...]) -> None:
-    """Fork commands that share a separate loopback network."""
+    """Fork commands that share one separate loopback network."""
     for one in not_ours:
         one.close()
     adopt_orphans()
@@ -94,7 +94,7 @@ def _fork_supervisor(opened: list[int], supervise: Supervise, not_its: tuple[soc
 
 
 def _change(roots: list[ConfinedFolder], said: bytes, opened: list[int]) -> bytes:
-    """Put a file of the folder into the view or remove it, without following links made by a command."""
+    """Write a file of the folder into the copy or remove it there, without following links."""
     path = os.fsdecode(said[1:])
     outside = len(roots) > 1 and path.startswith(INSIDE)
     above, _, name = path.removeprefix(INSIDE if outside else "").rpartition("/")

@@ -1,7 +1,7 @@
 """Supervisor of one command: starts it in its sandbox, watches it, and ends it with all its processes.
 
-Its order comes through a socket. When that socket closes, the requesting process is gone, and the supervisor
-ends the command. Standard library only.
+The order arrives through a socket. When that socket closes, the requesting process is gone, and the
+supervisor ends the command. Standard library only.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ def supervise(
     begun: Callable[[str], object],
     prepared: CommandProcess | None = None,
 ) -> None:
-    """Run the requested command, with descriptors for output and rules, and send its ending."""
+    """Run the requested command and report how it ended. `opened` are its output and Landlock rules."""
     order, data, _ = receive(control)
     if order is None:
         begun("none")
@@ -47,7 +47,7 @@ def supervise(
     ended: dict[int, int] = {}
     try:
         if prepared is None or not prepared.fits(order):
-            # A held view is already inside a user namespace.
+            # Shared mounts are already inside a user namespace.
             users, kind = False if order["held"] else None, preparation_for(order)
             network = not order["network"]
             prepared = CommandProcess(kind, order["temporary"], own_network=network, own_users=users)
@@ -78,7 +78,7 @@ def _watch(
     usage: ResourceUse,
     ended: dict[int, int],
 ) -> str | None:
-    """Wait for the end of the command. Return the limit it exceeded, or "asked", if it must be ended."""
+    """Wait until the command ends. Return None, or why it must be ended: the exceeded limit or "asked"."""
     until = time.monotonic() + order["limits"]["seconds"]
     copied = [one["lower"] for one in order["copies"]]
     poll = select.poll()
@@ -97,7 +97,7 @@ def _watch(
             word, kept, _, _ = socket.recv_fds(command.news, 1, 2)
             if word == ATTRIBUTES:
                 held = FileAttributes(kept[0], order["writable"])
-            elif len(kept) > 1:  # the first one keeps its mounts until the end
+            elif len(kept) > 1:  # the first descriptor keeps the mounts until the end
                 held = FolderMoves(kept[1], copied)
             if held is not None:
                 poll.register(held.listener, select.POLLIN)
@@ -119,7 +119,7 @@ def _watch(
 
 
 def _end_group(process: int, ended: dict[int, int]) -> bool:
-    """End at least the process group, on systems without /proc."""
+    """On systems without /proc, kill at least the process group of the command."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process, signal.SIGKILL)
     with contextlib.suppress(ChildProcessError):

@@ -1,1 +1,1 @@
-"""Copies for commands to work on, reading of their effects, and applying these to the folder."""
+"""Copies of the folder for commands to work on: making them, reading the effects, and applying those."""

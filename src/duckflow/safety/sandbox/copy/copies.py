@@ -1,4 +1,4 @@
-"""Copies of workspaces on this machine: made for commands, kept while their effects wait for an answer.
+"""Copies of workspaces: made for commands, and kept while the user decides about their effects.
 
 Each copy is a folder with `upper` (the command's changes), `work` (used by the kernel) and `about.json`, and
 two more folders for a git directory outside the workspace. A copy in use is locked.
@@ -26,7 +26,7 @@ from duckflow.safety.sandbox.view.confinement import CopyMount
 from duckflow.store.kept_files import ChangeOwner
 
 KEPT_SECONDS = 7 * 24 * 3600
-"""Time in seconds that effects wait for an answer."""
+"""Time in seconds that effects are kept for the user's answer."""
 
 MOST_KEPT = 50
 
@@ -39,22 +39,22 @@ class AboutCopy(Frozen):
     workspace: str
     started_ns: int
     git_directory: str | None = None
-    """Git directory behind the `.git` file, which is copied, too."""
+    """Git directory to which the `.git` file points. It is copied, too."""
     command: str = ""
     kept: bool = False
     approved: Effects | None = None
-    """Effects being applied. If that was interrupted, it is finished later."""
+    """Effects being applied. If that was interrupted, the remaining ones are applied later."""
     owner: ChangeOwner = ChangeOwner("", "", "")
     """Session, request and action for which the effects are applied."""
 
 
 class WorkspaceCopy:
-    """One copy, locked by this process."""
+    """One copy of a workspace, locked by this process."""
 
     def __init__(self, folder: Path, about: AboutCopy, lock: int, outside: Iterable[str] = ()) -> None:
         self.folder = folder
         self.id = folder.name
-        """Id of the copy, also valid after a restart."""
+        """Id of the copy. A later process can find a kept copy by it."""
         self.upper = str(folder / "upper")
         """Folder with the changes of the command."""
         self.about = about
@@ -68,7 +68,7 @@ class WorkspaceCopy:
             for name, lower in lowers
             if lower is not None
         )
-        """Layers to mount: the workspace, and its git directory if that lies outside."""
+        """Folders to mount: the copy of the workspace, and of its git directory if that lies outside."""
 
     @property
     def unused(self) -> bool:
@@ -77,22 +77,22 @@ class WorkspaceCopy:
         return here.st_mode == there.st_mode and not any(os.listdir(one.upper) for one in self.mounts)
 
     def upper_path(self, path: str) -> str:
-        """Return the location of a path as the command left it."""
+        """Return where the copy stores its version of a path, if the command changed it."""
         outside, below = split_root(path, self.about.git_directory)
         return os.path.join(self.mounts[outside].upper, below)
 
     def lower_path(self, path: str) -> str:
-        """Return the real location of a path, outside the copy."""
+        """Return where a path really is, outside the copy."""
         outside, below = split_root(path, self.about.git_directory)
         return os.path.join(self.mounts[outside].lower, below)
 
     def put(self, files: Mapping[str, bytes]) -> None:
-        """Write files into the copy, before any command can have put links to anywhere there."""
+        """Write files into the copy. Only before a command runs, which could place links there."""
         for path, data in files.items():
             place = Path(self.upper_path(path))
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(data)
-            with suppress(OSError):  # a new file
+            with suppress(OSError):  # the workspace has no such file
                 place.chmod(stat.S_IMODE(os.stat(self.lower_path(path)).st_mode))
 
     def read(self, *, live: bool = False) -> CopyReading:
@@ -111,16 +111,16 @@ class WorkspaceCopy:
         return [stamp_of(place) for pair in places for place in pair]
 
     def content(self, path: str, most: int) -> bytes | None:
-        """Return the content or link target at a path of the copy, None beyond `most` bytes or for others."""
+        """Return file content or a link target from the copy; None if above `most` bytes or neither."""
         return read_content(self.upper_path(path), most)
 
     def note_own(self, path: str) -> None:
-        """Remember that Duckflow itself changed this path in the folder, so that it is no conflict."""
+        """Remember that Duckflow itself changed this path in the folder, so that it is not a conflict."""
         with suppress(OSError):
             self._own[path] = os.lstat(self.lower_path(path)).st_ctime_ns
 
     def keep(self, approved: Effects | None = None, owner: ChangeOwner | None = None) -> None:
-        """Let the copy outlive this process, while its effects wait for an answer or are being applied."""
+        """Keep the copy when this process ends: its effects wait for an answer or are being applied."""
         self.about = replace(self.about, kept=True, approved=approved, owner=owner or self.about.owner)
         _write_about(self.folder, self.about)
 
@@ -130,7 +130,7 @@ class WorkspaceCopy:
         self.release()
 
     def release(self) -> None:
-        """Unlock the copy, as this process no longer uses it."""
+        """Unlock the copy, because this process no longer uses it."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -144,7 +144,7 @@ class CopyFolders:
         self._outside = tuple(outside)
 
     def make(self, workspace: str, command: str = "") -> WorkspaceCopy:
-        """Make a copy of the folder as it is now, at the same cost for any size."""
+        """Make a copy of the folder as it is now. This is equally fast for any size of folder."""
         git = outer_git_directory(workspace)
         about = AboutCopy(workspace=workspace, git_directory=git, started_ns=time.time_ns(), command=command)
         folder, lock = self._make_folder()
@@ -173,13 +173,13 @@ class CopyFolders:
         return WorkspaceCopy(folder, about, lock, self._outside)
 
     def unfinished(self, workspace: str) -> list[WorkspaceCopy]:
-        """Return copies of this folder whose effects were being applied when that was interrupted."""
+        """Return copies of this workspace of which the effects were applied only in part (interrupted)."""
         known = ((folder.name, _read_about(folder)) for folder in self._folders())
         ours = [name for name, about in known if about and about.approved and about.workspace == workspace]
         return [copy for name in ours if (copy := self.find(name)) is not None]
 
     def sweep(self) -> None:
-        """Remove copies that killed processes left, and those that waited too long."""
+        """Remove copies that killed processes left, and copies that waited too long for an answer."""
         kept: list[tuple[float, Path]] = []
         for folder in self._folders():
             about = _read_about(folder)
@@ -201,7 +201,7 @@ class CopyFolders:
 
 
 def _make_layer(mount: CopyMount) -> None:
-    """Create the layer's folders. The upper one is the view's top, so it gets the same attributes."""
+    """Create the folders of a copy. `upper` appears as the folder itself, so it gets the same attributes."""
     like = os.stat(mount.lower)
     for path in (mount.work, mount.upper):
         os.mkdir(path, 0o700)
@@ -212,13 +212,13 @@ def _make_layer(mount: CopyMount) -> None:
 
 
 def remove_tree(top: Path) -> None:
-    """Remove a folder of Duckflow's, whatever its depth and the permission bits that a command set."""
+    """Remove a folder of Duckflow, whatever its depth and the permission bits that a command set."""
     with suppress(FileNotFoundError):
         _remove_flat(top)
 
 
 def _remove_flat(top: Path) -> None:
-    """Remove a tree by moving its folders to the top before they are read, so that no path grows too long."""
+    """Remove a tree. Moves each subfolder to the top before reading it, so that no path grows too long."""
     top.chmod(0o700)
     waiting = [top]
     while waiting:
@@ -251,7 +251,7 @@ def _remove_unused(folder: Path) -> None:
 
 
 def _lock(folder: Path) -> int | None:
-    """Lock a copy and return the descriptor, None if another process has locked it."""
+    """Lock a copy and return the lock's descriptor, None if another process has locked the copy."""
     try:
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

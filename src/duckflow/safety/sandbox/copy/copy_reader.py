@@ -1,4 +1,4 @@
-"""Reader of copies: finds the effects of a command in the upper layers of its copy (G9).
+"""Reader of copies: finds the effects of a command in the upper folders of its copy (G9).
 
 In an upper layer, a character device 0/0 stands for a removed file, a folder that was removed and created
 again is marked opaque, and everything else was created or changed. The contents may be made to deceive: no
@@ -21,7 +21,7 @@ _OPAQUE = f"{OVERLAY_ATTRIBUTES}opaque"
 
 LONGEST_PATH = 3_500
 DEEPEST = 200
-"""Limits in bytes and folders of a path below the workspace. Deeper paths are dropped and reported."""
+"""Deepest path below the workspace, in folders. Deeper or longer paths are dropped and reported."""
 
 _BLOCK = 1 << 20
 _SET_ID = stat.S_ISUID | stat.S_ISGID
@@ -35,7 +35,7 @@ _DROPPED: dict[int, DropReason] = {
 
 
 class CopyReader:
-    """Reads the layers of one copy once. `own` has the times of Duckflow's own changes to the folder."""
+    """Reads one copy once. `own` has the times at which Duckflow itself changed files of the folder."""
 
     def __init__(
         self,
@@ -55,10 +55,10 @@ class CopyReader:
         self.conflicts: list[str] = []
         """Paths that another process changed since the command began."""
         self.touched: list[str] = []
-        """Files with the same content and a new timestamp."""
+        """Files whose content is the same and whose timestamp is new."""
 
     def read(self) -> None:
-        """Read all effects."""
+        """Find all effects."""
         try:
             for layer, prefix in zip(self._layers, ("", INSIDE), strict=False):
                 self._upper, self._lower, self._prefix = layer.upper, layer.lower, prefix
@@ -87,7 +87,7 @@ class CopyReader:
                     self._delete(f"{folder}/{name}" if folder else name)
 
     def _names_in_copy(self, folder: str) -> list[str]:
-        """Return the names in a folder of the copy. Open a folder that the command closed during the read."""
+        """List a folder of the copy. If the command made it unreadable, make it readable while reading."""
         try:
             return os.listdir(folder)
         except PermissionError:
@@ -104,7 +104,7 @@ class CopyReader:
             self._delete(path)
             return False
         if path == ".git" and len(self._layers) > 1 and not self._prefix and kind == stat.S_IFDIR:
-            self._drop(path, "unreadable")  # a repository in place of the file that points to the real one
+            self._drop(path, "unreadable")  # would replace the file that points to the real repository
             return False
         if kind in _DROPPED:
             self._drop(path, _DROPPED[kind])
@@ -119,7 +119,7 @@ class CopyReader:
         return kind == stat.S_IFDIR
 
     def _note(self, path: str, kind: FileType, before: os.stat_result | None, now: os.stat_result) -> None:
-        """Record the difference between the states of a path before and after, which are of the same type."""
+        """Record how a path changed. Both states have the same type; `before` is None for a new path."""
         after, mode, mode_before = _digest(f"{self._upper}/{path}", kind), None, None
         was = None if before is None else _digest(f"{self._lower}/{path}", kind)
         if kind == "file" and (after is None or (before is not None and was is None)):
@@ -151,7 +151,7 @@ class CopyReader:
         )
 
     def _safe_mode(self, path: str, before: os.stat_result | None, now: os.stat_result) -> int:
-        """Return the permission bits, with set-id bits only if they are old or come from the folder above."""
+        """Return the permission bits. New set-id bits are removed, unless they come from the folder above."""
         mode = stat.S_IMODE(now.st_mode)
         given = 0 if before is None else before.st_mode & _SET_ID
         if stat.S_ISDIR(now.st_mode):
@@ -186,7 +186,7 @@ class CopyReader:
                 waiting += [f"{one}/{name}" for name in _names(f"{self._lower}/{one}")]
 
     def _note_conflict(self, path: str, before: os.stat_result | None, now: os.stat_result | None) -> None:
-        """Record a path that another process changed since the command began, for folders only their bits."""
+        """Record a path that another process changed since the command began. Folders only count when new."""
         named = f"{self._prefix}{path}"
         if before is not None and not stat.S_ISDIR(before.st_mode):
             if before.st_ctime_ns > self._started_ns and before.st_ctime_ns != self._own.get(named):
@@ -203,7 +203,7 @@ class CopyReader:
 
 
 def read_content(path: str, most: int) -> bytes | None:
-    """Return the content of a file or the target of a link, None beyond `most` bytes or for others."""
+    """Return a file's content or a link's target; None if it is neither or has more than `most` bytes."""
     with suppress(OSError):
         return os.fsencode(os.readlink(path))
     content = read_regular(path, most + 1)
@@ -211,7 +211,7 @@ def read_content(path: str, most: int) -> bytes | None:
 
 
 def file_digest(path: str) -> str | None:
-    """Return the SHA-256 of a regular file, whatever its permission bits. None if it can't be read."""
+    """Return the SHA-256 of a regular file, even one without read permission. None if it can't be read."""
     with suppress(OSError), closing_fd(_open_readable(path)) as opened:
         if stat.S_ISREG(os.fstat(opened).st_mode):
             digest = hashlib.sha256()
@@ -227,7 +227,7 @@ def text_digest(text: str) -> str:
 
 
 def leads_out(path: str, target: str, root: str, outside: Iterable[str]) -> bool:
-    """Return whether a link leads anywhere but into the workspace or to folders that are always read-only."""
+    """Return whether a link leads out of the workspace, except to folders that are always read-only."""
     absolute = os.path.normpath(os.path.join(root, os.path.dirname(path), target))
     return not any(absolute == place or absolute.startswith(f"{place}/") for place in (root, *outside))
 
@@ -239,7 +239,7 @@ def _digest(path: str, kind: FileType) -> str | None:
 
 
 def _open_readable(path: str) -> int:
-    """Open a file. If its owner may not read it, make it readable for a moment."""
+    """Open a file. If its owner may not read it, make it readable while opening."""
     try:
         return os.open(path, READ)
     except PermissionError:
@@ -252,7 +252,7 @@ def _open_readable(path: str) -> int:
 
 
 def _is_unspeakable(path: str) -> bool:
-    """Return whether a path is too deep or no text, so that the user can't be asked about it."""
+    """Return whether a path is too deep or is not text, so that the user can't be asked about it."""
     is_text = path.isascii() or path.encode("utf-8", "replace").decode() == path
     return not is_text or path.count("/") > DEEPEST or len(os.fsencode(path)) > LONGEST_PATH
 

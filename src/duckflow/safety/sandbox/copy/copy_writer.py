@@ -25,12 +25,12 @@ from duckflow.safety.sandbox.copy.copy_reader import OVERLAY_ATTRIBUTES, file_di
 from duckflow.safety.syscalls import c_call
 
 CHANGED = "changed"
-"""Reason for leaving a path that has changed since its effect was read."""
+"""Reason for leaving out a path: it has changed since its effect was read."""
 
 _BATCH = 256
 _BATCH_BYTES = 16_000_000
 _FOLDERS = 2
-"""Position in the order of changes: the changes before it make room."""
+"""Rank of new folders among the changes. Changes with a lower rank make room for others."""
 
 _NEW_FILES = ("created", "changed")
 _MOST_OPEN = 256
@@ -46,10 +46,10 @@ def apply_effects(
     conflicts: Iterable[str] = (),
     live: bool = False,
 ) -> dict[str, str]:
-    """Apply the approved effects, including build folders. Return why paths were left out. Blocking.
+    """Apply the approved effects, including build folders. Return left-out paths with the reasons. Blocking.
 
-    Paths in `approved.conflicts` are left out unless the user approved them in `conflicts`. With `live`, the
-    copy is still in use, so everything is copied out of it and stays in it.
+    Paths in `approved.conflicts` are left out unless the user approved them in `conflicts`. With `live`,
+    commands still use the copy, so its files are copied into the workspace, not moved.
     """
     refused = frozenset(approved.conflicts).difference(conflicts)
     reading = copy.read(live=live)
@@ -71,7 +71,7 @@ def apply_effects(
             writer.touch(reading.effects.touched)
     except Exception:
         if not live:
-            copy.keep()  # failed, not interrupted: the remaining effects wait for another answer
+            copy.keep()  # it failed and was not interrupted: the remaining effects wait for another answer
         raise
     left = writer.left | dict.fromkeys(sorted(refused), CHANGED)
     if not live and not left:
@@ -82,7 +82,7 @@ def apply_effects(
 
 
 def _open_closed(copy: WorkspaceCopy, wanted: Iterable[Effect]) -> None:
-    """Let the owner into folders that a command closed. In the workspace they are closed at the end."""
+    """Open folders of the copy that a command closed. In the workspace they are closed at the end."""
     for path in sorted(one.path for one in wanted if _is_closed_folder(one)):
         with suppress(OSError):
             os.chmod(copy.upper_path(path), stat.S_IRWXU)
@@ -94,7 +94,7 @@ def _is_closed_folder(effect: Effect) -> bool:
 
 
 def _in_order(wanted: Iterable[Effect]) -> tuple[list[Effect], list[Effect]]:
-    """Return the steps that make room, and then the others: folders, files, deletions, bits of folders."""
+    """Return two lists of steps: those that make room for others, and the rest, in order."""
     steps = [step for effect in wanted for step in _steps(effect)]
     made = {one.path for one in steps if one.kind != "deleted"}
 
@@ -116,7 +116,7 @@ def _in_order(wanted: Iterable[Effect]) -> tuple[list[Effect], list[Effect]]:
 
 
 def _steps(effect: Effect) -> Iterator[Effect]:
-    """Split a move into its two halves, and a closed new folder into its creation and its closing."""
+    """Split a move into a creation and a deletion, and a closed new folder into creating and closing it."""
     if effect.kind == "moved":
         yield replace(effect, kind="created", before=None, mode_before=None, moved_from="")
         yield Effect(
@@ -146,7 +146,7 @@ class _ChangedInFolder(OSError):
 
 
 class CopyWriter:
-    """Changes a folder, and its git directory if that lies outside. `unkept` paths are not kept for undo."""
+    """Changes a folder, and its git directory if that lies outside. `unkept` paths can't be undone."""
 
     def __init__(self, copy: WorkspaceCopy, access: Access | None, unkept: set[str], *, live: bool) -> None:
         self._copy = copy
@@ -157,7 +157,7 @@ class CopyWriter:
         self._folders: dict[str, int] = {}
         self._changed_any = False
         self.left: dict[str, str] = {}
-        """Paths that were left out, and why."""
+        """Paths that were left out, with the reason for each."""
 
     def close(self) -> None:
         """Make the changed folders durable, and close all folders."""
@@ -197,7 +197,7 @@ class CopyWriter:
                 self._leave(effect, exc)
 
     def touch(self, paths: Iterable[str]) -> None:
-        """Give files with unchanged content the time that the command set, because make compares times."""
+        """Give files with unchanged content the time they have in the copy, because make compares times."""
         for path in paths:
             with suppress(OSError):
                 status = os.lstat(self._copy.upper_path(path))
@@ -206,7 +206,7 @@ class CopyWriter:
                 os.utime(name, ns=times, dir_fd=folder, follow_symlinks=False)
 
     def _look(self, effect: Effect, *, read: bool) -> tuple[bool, bytes | None]:
-        """Return whether the change is pending, and the content before it. Raise OSError if that changed."""
+        """Return whether a change is still to be made, and the old content. Raise OSError if that differs."""
         digest, status, content = self._now(effect.path, read=read)
         mode = None if status is None else stat.S_IMODE(status.st_mode)
         if effect.type == "folder":
@@ -249,7 +249,7 @@ class CopyWriter:
             self._copy.note_own(effect.path)
 
     def _make_durable(self, files: list[Effect]) -> None:
-        """Finish the new files and make them durable, before anything refers to them."""
+        """Strip overlay's attributes from new files and sync them, before any name points to them."""
         opened: list[int] = []
         for effect in files:
             path = self._copy.upper_path(effect.path)
@@ -267,7 +267,7 @@ class CopyWriter:
                 c_call("syncfs", upper)
 
     def _gives_rights(self, name: str, upper: str, path: str) -> bool:
-        """Return whether a new attribute gives access to other users, which the user was not shown."""
+        """Return whether an attribute gives access to other users, a change that the user was not shown."""
         if not name.startswith("system."):
             return False
         value = os.getxattr(upper, name, follow_symlinks=False)
@@ -324,7 +324,7 @@ class CopyWriter:
         return self._folder(above or "."), name
 
     def _folder(self, path: str) -> int:
-        """Return a folder by its real path. It stays open until the end, when its entries are synced."""
+        """Open a folder by its real path. It stays open until its entries are synced at the end."""
         if path not in self._folders:
             if len(self._folders) >= _MOST_OPEN:
                 self._sync_folders()
@@ -333,7 +333,7 @@ class CopyWriter:
         return self._folders[path]
 
     def _sync_folders(self) -> None:
-        """Make the changed folders durable; if they are many, their whole file systems, which is faster."""
+        """Sync the changed folders; if they are many, sync their whole file systems, which is faster."""
         opened = [*self._folders.values()]
         self._folders.clear()
         if self._changed_any and len(opened) > _SYNC_ONE_BY_ONE:

@@ -1,4 +1,4 @@
-"""Grouping of effects: build and ignored folders are reported as a whole, a moved file as one effect."""
+"""Grouping of effects: a build or ignored folder is reported as one entry, and a moved file as one effect."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,23 +16,23 @@ _BUILD_FOLDERS = CACHES | {
     *(".yarn", "venv", "target", "dist", "build", "out"),
     *("coverage", "htmlcov", "_build", "deps", "DerivedData"),
 }
-"""Folders that tools create for themselves; `*.egg-info` belongs here, too."""
+"""Folders that tools create for themselves. `*.egg-info` counts, too."""
 
 _MOST_SOURCES = 1_000
 _UNDOABLE_FILES = 2_000
 _UNDOABLE_BYTES = 32_000_000
-"""Effects on a build folder beyond these limits are applied without being kept for undo."""
+"""Effects on a build folder above these limits are applied without being kept for undo."""
 
 
 class CopyReading(NamedTuple):
-    """Effects as reported, and for each build folder all effects that its entry stands for."""
+    """Effects as reported to the user, and all single effects behind the entry of each build folder."""
 
     effects: Effects
     bulk: Mapping[str, Sequence[Effect]]
 
 
 def group_effects(reader: CopyReader, root: str) -> CopyReading:
-    """Group all effects that were found for the report. `root` is the workspace, where git is asked."""
+    """Group the effects that were found. `root` is the workspace, in which git is asked."""
     found = reader.found
     ignored = ignored_paths(root, _ignorable(found)) if found else frozenset[str]()
     folders = frozenset(path.rstrip("/") for path in ignored if path.endswith("/"))
@@ -57,7 +57,7 @@ def group_effects(reader: CopyReader, root: str) -> CopyReading:
 
 
 def _ignorable(found: Iterable[Effect]) -> list[str]:
-    """Return the paths to ask git about: changed paths and the folders above, except caches."""
+    """Return the paths to ask git about: changed paths and the folders above them, except caches."""
     folders: set[str] = set()
     files: list[str] = []
     for effect in found:
@@ -101,7 +101,7 @@ def _bulk_effect(
 
 
 def _pair_moves(found: list[Effect]) -> Iterable[Effect]:
-    """Report a removed file and a new one with the same content as one moved file."""
+    """Replace a removed file and a new file with the same content by one moved file."""
     gone: dict[tuple[str, bool], list[Effect]] = {}
     for effect in found:
         if effect.kind == "deleted" and effect.type == "file" and effect.before:

@@ -1,1 +1,1 @@
-"""View of the machine for a command: an allow-list, with secrets masked."""
+"""Part of the machine that a command sees: an allow-list, with empty files in place of secrets."""

@@ -6,7 +6,7 @@ from duckflow.safety.sandbox.child.prepared_process import FILTER, GATE, INFO
 from duckflow.safety.sandbox.view.mount_plan import BaseMounts, Mount, MountPlan
 
 FEATURES = ("--disable-userns", "--size")
-"""Options that the oldest supported bubblewrap lacks."""
+"""Options that the oldest supported version of bubblewrap lacks."""
 
 TRIES = 3
 _NOTHING_TO_MASK = "Can't create file at"
@@ -37,7 +37,7 @@ def arguments(program: str, plan: MountPlan, features: Collection[str], *, netwo
 
 
 def lost_a_mask(said: str) -> bool:
-    """Return whether nothing ran because a socket to mask has gone, so that a retry may succeed."""
+    """Return whether the command did not run because a socket to hide was removed. A retry may succeed."""
     return _NOTHING_TO_MASK in said
 
 
@@ -54,7 +54,7 @@ def _words(mount: Mount, base: BaseMounts, features: Collection[str]) -> Iterato
         case "empty_folder" if mount.source:
             yield from ("--ro-bind", mount.source, mount.target)
         case "empty_folder":
-            # Read-only, because its contents would be held in memory.
+            # Read-only, because files written to it would take up memory.
             small = "--size" in features
             yield from ("--size", _SMALL, "--tmpfs", mount.target) if small else ("--tmpfs", mount.target)
             yield from ("--remount-ro", mount.target)

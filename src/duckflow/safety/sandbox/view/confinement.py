@@ -20,7 +20,7 @@ _SHELLS = ("/bin/bash", "/usr/bin/bash", "/run/current-system/sw/bin/bash", "/bi
 _ROOM_FOR_THREADS = 4_000
 
 OWN_FOLDERS = ("own", "home", "shm")
-"""Folders in the temporary folder of a session that commands can write to."""
+"""Folders in the temporary folder of a session to which commands can write."""
 
 
 class Limits(Frozen):
@@ -32,7 +32,7 @@ class Limits(Frozen):
     file_mb: int
     disk_mb: int
     nproc_limit: int
-    """Number of the user's threads at which the kernel refuses more, far above `processes`."""
+    """Number of threads at which the kernel refuses new ones. It counts all threads of the user."""
 
 
 class CopyMount(Frozen):
@@ -53,15 +53,15 @@ class LaunchOrder(Frozen):
     limits: Limits
     writable: tuple[str, ...] = ()
     rules: int | None = Field(default=None, exclude=True)
-    """Descriptor of Landlock's rules, which is closed when it is sent."""
+    """Descriptor of Landlock's rules, which is closed once it is sent."""
     sockets: tuple[int, ...] = ()
     protected_pids: tuple[int, ...] = ()
     network: bool = False
-    """True if the command has the network of the process that starts it."""
+    """True if the command uses the network of the process that starts it."""
     held: bool = False
-    """True if the command shares mounts and loopback network with others, so that it makes neither."""
+    """True if the command shares existing mounts and an existing loopback network with other commands."""
     disk: tuple[str, ...] = ()
-    """Folders that receive all its writes, if known. The first is that of its copy."""
+    """Folders that receive everything the command writes, if known. The first one is that of its copy."""
     temporary: str = ""
     mounts: tuple[Mount, ...] = ()
     copies: tuple[CopyMount, ...] = ()
@@ -92,7 +92,7 @@ def confine(
     held: bool = False,
     rules: LandlockRules | None = None,
 ) -> LaunchOrder:
-    """Return the order to run a command in this sandbox. `rules` keeps Landlock's rules between commands."""
+    """Return the order to run a command in this sandbox. `rules` caches Landlock's rules between commands."""
     shell = (next((path for path in _SHELLS if Path(path).exists()), "/bin/sh"), "-c", command)
     if isinstance(reach, MountPlan):
         home = any(mount.target == reach.base.home for mount in reach.base.mounts)
@@ -102,7 +102,7 @@ def confine(
             env=command_environment(user, "/tmp", network=network, own_home=home),  # noqa: S108 - in the sandbox
             cwd=reach.base.workspace,
             limits=limits,
-            # The machine's network also exposes the abstract sockets of its services.
+            # The machine's network also gives access to the abstract sockets of its services.
             sockets=seccomp.ON_THE_NETWORK if network else seccomp.IN_A_NAMESPACE,
             network=network or held,
             held=held,
@@ -136,7 +136,7 @@ def confine(
 
 
 def _threads_now() -> int:
-    """Return the number of threads on this machine, which is more than those of the user."""
+    """Return the number of threads on this machine, an upper bound for those of the user."""
     try:
         return int(Path("/proc/loadavg").read_text("ascii").split()[3].partition("/")[2])
     except (OSError, ValueError, IndexError):

@@ -18,24 +18,24 @@ _SERVICES = (
     *("DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "XDG_RUNTIME_DIR", "DOCKER_HOST"),
     *("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "SESSION_MANAGER", "TMUX", "STY"),
 )
-"""Variables that point to the user's programs. Commands can't reach these, and would only fail trying."""
+"""Variables that point to running programs of the user, which commands can't reach."""
 
 _TEMPORARY = ("TMPDIR", "TMP", "TEMP", "TEMPDIR")
 _OF_THE_HOME = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 """Variables passed on only if they name folders below the home."""
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY")
-"""Useless without a network, where programs would use the proxy even for their own loopback."""
+"""Proxy settings. Without a network they only harm: programs would use the proxy even for loopback."""
 
 SET = {
-    # `git status` would write the index to store its findings, which would be a change to judge.
+    # Otherwise `git status` would write to the index, a change that would have to be judged.
     "GIT_OPTIONAL_LOCKS": "0",
-    # `git rebase --continue` or `git commit --amend` would start an invisible editor.
+    # Otherwise `git rebase --continue` or `git commit --amend` would start an invisible editor.
     "GIT_EDITOR": "true",
-    # Python would buffer output to a pipe, and lose it when a limit stops the command.
+    # Otherwise Python would buffer its output and lose it when a limit stops the command.
     "PYTHONUNBUFFERED": "1",
 }
-"""All added variables, each with its reason. Programs detect on their own that there is no terminal."""
+"""Variables added to every command's environment. Programs detect on their own that there is no terminal."""
 
 _FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
 
@@ -43,7 +43,7 @@ _FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
 def command_environment(
     user: Mapping[str, str], temporary: str, *, network: bool, own_home: bool
 ) -> dict[str, str]:
-    """Return a command's environment, based on the user's. `own_home`: its home is one it can write to."""
+    """Return a command's environment, based on the user's. `own_home`: its home folder is writable."""
     home = user.get("HOME", "")
     kept = {name: value for name, value in user.items() if _is_passed_on(name, value, home, network=network)}
     path = [part for part in kept.get("PATH", "").split(":") if part.startswith("/")]
@@ -54,7 +54,7 @@ def command_environment(
 
 def _is_passed_on(name: str, value: str, home: str, *, network: bool) -> bool:
     if name in _SERVICES or name in _TEMPORARY or name.startswith("GIT_CONFIG"):
-        return False  # git's settings are in the home that commands see
+        return False  # git's settings are in the home folder that commands see
     if name in _OF_THE_HOME and not value.startswith(f"{home}/"):
         return False
     if name.upper() in _PROXIES and not network:

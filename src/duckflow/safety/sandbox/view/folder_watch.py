@@ -1,4 +1,4 @@
-"""Names of interest in a folder, and changes there, as the kernel reports them (inotify).
+"""Names of interest in a folder, and changes in it, as reported by the kernel (inotify).
 
 Where it can't report all changes, the names are searched for again each time, because an incomplete list
 would be a security hole, and changes are found by a scan before and after. That misses changes beyond its
@@ -41,19 +41,19 @@ class FolderEvents:
 
     def __init__(self) -> None:
         self.complete = False
-        """True if the kernel has reported everything so far, at paths that are known."""
+        """True if the kernel has reported all events so far, and their paths are known."""
         self._opened = -1
         self._folders: dict[int, str] = {}
 
     def begin(self) -> None:
-        """Drop all watches and get ready for new ones."""
+        """Drop all watches and prepare for new ones."""
         self.close()
         with suppress(OSError):
             self._opened = c_call("inotify_init1", _NON_BLOCKING) if LINUX else -1
         self.complete = self._opened >= 0
 
     def watch(self, folder: str, mask: int) -> None:
-        """Report these events in a folder from now on."""
+        """Make the kernel report the events in `mask` for this folder."""
         try:
             number = c_call("inotify_add_watch", self._opened, os.fsencode(folder), mask)
         except OSError:
@@ -91,14 +91,14 @@ class FolderEvents:
 
 
 class WatchedNames:
-    """Paths that `wants(folder, name)`, in folders that `enters(path)`. Blocking; one thread at a time."""
+    """Watches a tree for paths that `wants(folder, name)`, in folders that `enters(path)`. One thread."""
 
     def __init__(
         self, root: str, wants: Callable[[str, str], bool], enters: Callable[[str], bool], also: int = 0
     ) -> None:
         self.paths: set[str] = set()
         self.touched: dict[str, bool] = {}
-        """Files with an event, and whether they existed before it."""
+        """Files that had an event, and whether each one existed before."""
         self._root = root
         self._wants = wants
         self._enters = enters
@@ -107,7 +107,7 @@ class WatchedNames:
 
     @property
     def complete(self) -> bool:
-        """True if the kernel has reported all events, at paths that are known."""
+        """True if the kernel has reported all events so far, and their paths are known."""
         return self._events.complete
 
     def update(self) -> None:
@@ -158,7 +158,7 @@ class WatchedNames:
 
 
 class FolderWatch:
-    """Watches one folder. Blocking; one thread at a time."""
+    """Reports changed files and protected paths of one folder. Blocking; only for one thread at a time."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -166,13 +166,13 @@ class FolderWatch:
         self._before: FileStamps | None = None
 
     def begin(self) -> tuple[str, ...]:
-        """Return the protected paths in the folder. `end` reports changes from here on."""
+        """Return the protected paths in the folder. `end` reports changes made after this call."""
         self._names.update()
         self._before = None if self._names.complete else look(self._root)
         return outermost(path for path in self._names.paths if os.path.lexists(path))
 
     def end(self) -> tuple[str, ...]:
-        """Return the files that were created, changed or removed since, relative to the folder."""
+        """Return the files created, changed or removed since `begin`, relative to the folder."""
         if self._before is not None:
             return changed_between(self._before, look(self._root))
         self._names.catch_up()
@@ -195,19 +195,19 @@ def _wants(folder: str, name: str) -> bool:
 
 @lru_cache(20_000)
 def _is_protected(above: str, name: str) -> bool:
-    """Check a name with the one above it. The names further up have been checked before."""
+    """Check a name together with the folder's name. The folders further up have been checked before."""
     return protection_of(f"{above}/{name}") != "none"
 
 
 class FileStamps(NamedTuple):
-    """Stamps that identify the content of each file, by relative path, and whether all files are included."""
+    """For each file, by relative path, its time, size and inode; and whether all files are included."""
 
     files: Mapping[str, FileStamp]
     complete: bool
 
 
 def look(root: str) -> FileStamps:
-    """Scan the files below a folder, nearest first, without following links."""
+    """Scan the files below a folder, without following links. Files near the top come first."""
     files: dict[str, FileStamp] = {}
     waiting = deque([root])
     while waiting:
@@ -222,7 +222,7 @@ def look(root: str) -> FileStamps:
 
 
 def changed_between(before: FileStamps, after: FileStamps) -> tuple[str, ...]:
-    """Return changed files in order. If a scan was cut short, compare only files that both scans saw."""
+    """Return the changed files, sorted. If a scan was cut short, compare only files that both scans saw."""
     whole = before.complete and after.complete
     names = before.files.keys() | after.files.keys() if whole else before.files.keys() & after.files.keys()
     differing = sorted(name for name in names if before.files.get(name) != after.files.get(name))

@@ -1,4 +1,4 @@
-"""Git calls by Duckflow itself, and the git settings that commands get: who commits, but no logins."""
+"""Git calls by Duckflow itself, and git settings for commands: the committer's name, but no logins."""
 
 import shutil
 import subprocess
@@ -13,11 +13,11 @@ _HARMLESS = (
     *("-c", "core.excludesFile=/dev/null", "-c", "core.attributesFile=/dev/null", "-c", "safe.directory=*"),
 )
 IGNORED = ".gitignore-secrets"
-"""File in the home that commands see, with the secrets that git must not add."""
+"""File in the home folder of commands that lists the secrets git must ignore."""
 
 _LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}
 _OFFLINE = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
-"""A repository that lacks an object names a place to fetch it from and a program to use."""
+"""Keep git from fetching missing objects: the repository would choose the address and the program."""
 
 _HIDDEN = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_OPTIONAL_LOCKS": "0"}
 _MOST_PATHS, _MOST_FOLDERS = 5_000, 100
@@ -27,11 +27,11 @@ _PASSED_ON = (
     *("pull.ff", "rebase.autostash", "rebase.autosquash", "diff.algorithm", "diff.renames", "fetch.prune"),
     *("push.default", "push.autosetupremote", "rerere.enabled", "status.short", "log.date", "tag.sort"),
 )
-"""Settings of git's behaviour that start no program. Aliases are passed on, too."""
+"""Settings to pass on to commands. None of them starts a program. Aliases are passed on, too."""
 
 
 def ignored_paths(root: str, paths: list[str]) -> frozenset[str]:
-    """Return the paths that git ignores by the rules of the folder itself; folders end in a slash."""
+    """Return the paths that git ignores by the rules in the repository. Names of folders end in a slash."""
     asked = paths if len(paths) <= _MOST_PATHS else [path for path in paths if path.endswith("/")]
     if not asked or len(asked) > _MOST_PATHS or not Path(root, ".git").exists():
         return frozenset()
@@ -56,7 +56,7 @@ def passed_on(home: str, environment: Mapping[str, str]) -> str:
     """Return a git configuration file for the home that commands see."""
     names = {name: environment[name] for name in ("XDG_CONFIG_HOME",) if name in environment}
     said = _run(("config", "--global", "--includes", "--list", "-z"), {"HOME": home, **names})
-    # The mask of a secret has the same size and time as the secret, but nothing else.
+    # The empty file shown for a secret has the secret's size and time; git must compare only these.
     lines = [f"[core]\n\tcheckStat = minimal\n\texcludesFile = ~/{IGNORED}\n"]
     for entry in said.split("\0"):
         key, _, value = entry.partition("\n")
@@ -76,10 +76,10 @@ def run_git(
     folder: str = "/",
     seconds: float = _SECONDS,
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run the system's git without anything that starts programs or uses a network (SAFETY 17).
+    """Run the system's git so that it starts no programs and uses no network (SAFETY 17).
 
     Raises OSError if git is missing, TimeoutExpired if it takes too long. Settings of the user and the
-    machine apply only if `environment` says where they are.
+    machine are used only if `environment` names their files.
     """
     git = _find_git()
     if git is None:
@@ -97,7 +97,7 @@ def run_git(
 
 @cache
 def _find_git() -> str | None:
-    """Find git in system folders only, where no project can have put it."""
+    """Find git, but only in system folders, to which no project can write."""
     return shutil.which("git", path=_FOLDERS)
 
 

@@ -1,4 +1,4 @@
-"""Sandbox on this machine, as the probe found it."""
+"""Kind of sandbox on this machine, as found by a test."""
 
 from typing import Literal
 
@@ -10,16 +10,16 @@ Level = Literal["bubblewrap", "namespaces", "landlock", "external", "none"]
 
 
 class Sandbox(Frozen):
-    """Sandbox that applies. `reason` and `advice` are catalogue keys; `values` fill their slots."""
+    """Sandbox in use. `reason` and `advice` are catalogue keys; `values` fill their slots."""
 
     level: Level
     reason: str
     advice: str | None = None
-    """Advice on getting a better sandbox, if there is one."""
+    """Advice on how to get a better sandbox, if one is possible."""
     values: dict[str, str] = Field(default_factory=dict[str, str])
     program: str = ""
     """Path of bubblewrap, if that is the sandbox."""
     copies: bool = False
-    """True if commands work on a copy of the folder, so that nothing changes until effects are applied."""
+    """True if commands work on a copy of the folder, which stays unchanged until effects are applied."""
     features: frozenset[str] = frozenset()
-    """Options of this bubblewrap that older ones lack."""
+    """Optional features that this bubblewrap has."""

@@ -23,19 +23,19 @@ _Mask = tuple[str, TrackedFile | None, bool]
 
 
 class Masks:
-    """Masks of one session, in a separate folder. Blocking; commands can run side by side."""
+    """Masks of one session, in a separate folder. Blocking. Several commands can use them at once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._folder: Path | None = None
         self._made: dict[_Mask, str] = {}
         self._hidden: dict[str, str] = {}
-        """Hidden path for each mask, by the mask's name."""
+        """Path of the hidden file, by the name of its mask."""
         self._events = FolderEvents()
         self._opened: list[str] = []
 
     def find(self, hidden: Mapping[str, TrackedFile | None], folder: Path) -> dict[str, str]:
-        """Return the mask for each of these absolute paths, below `folder`."""
+        """Return the path of a mask, below `folder`, for each of these absolute paths."""
         with self._lock:
             if folder != self._folder:
                 folder.mkdir(mode=0o700, exist_ok=True)
@@ -47,7 +47,7 @@ class Masks:
             return {path: f"{folder}/{self._mask_of(path, noted, folder)}" for path, noted in hidden.items()}
 
     def opened_since(self, position: int | None = None) -> tuple[tuple[str, ...], int]:
-        """Return the hidden paths that were opened after this position, and the position now."""
+        """Return the secrets opened after the first `position` openings, and the new number of openings."""
         with self._lock:
             self._opened += {self._hidden[name] for _, name, _ in self._events.read() if name in self._hidden}
             position = len(self._opened) if position is None else position
@@ -81,7 +81,7 @@ def _make(mask: Path, noted: TrackedFile | None, *, is_folder: bool) -> None:
 
 
 def ignore(file: str, workspace: str, paths: Iterable[str]) -> None:
-    """Make git ignore secrets. Commands can write in the file's folder, so no link there is followed."""
+    """Write an ignore file for git. Commands can write to its folder, so no link there is followed."""
     names = (path[len(workspace) :] for path in paths if "\n" not in path)
     text = "".join(_SPECIAL.sub(r"\\\g<0>", name) + "\n" for name in names)
     with suppress(IsADirectoryError):

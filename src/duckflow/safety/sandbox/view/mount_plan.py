@@ -1,7 +1,7 @@
-"""Mounts of a command: an allow-list of what it sees, not a list of names to hide (G7).
+"""Mounts of a command: they list what it can see, instead of names to hide (G7).
 
-It contains the system's folders and the user's tool chains, read-only; the workspace; and a /tmp and a home
-for the session. Nothing else on the machine is visible.
+A command sees the system's folders and the user's tool chains, read-only; the workspace; and a /tmp and home
+folder of the session. Nothing else on the machine is visible.
 """
 
 import os
@@ -25,10 +25,10 @@ SYSTEM_FOLDERS = (
     *("/var/cache/fontconfig", "/var/cache/man", "/var/lib/ca-certificates", "/var/lib/alternatives"),
     *("/var/db/pkg", "/run/systemd/resolve", "/run/current-system", "/run/opengl-driver"),
 )
-"""System folders, read-only."""
+"""System folders that commands can read."""
 
 _PRIVATE = ("/etc", "/opt")
-"""System folders in which even root should not read files that are closed to other users."""
+"""System folders in which commands run by root can't see files that are closed to other users."""
 
 _OF_THE_KERNEL = ("/sys/kernel/debug", "/sys/kernel/tracing", "/sys/fs/pstore", "/sys/firmware/efi/efivars")
 """Kernel folders that trace all programs or hold remains of crashes."""
@@ -38,7 +38,7 @@ _OF_OTHERS = 0o004
 
 
 class Mount(Frozen):
-    """One mount of a source (for a link, its target). An empty file or folder may have none."""
+    """One mount. `source` is what appears at `target`, or the target of a link; empty files may lack it."""
 
     kind: MountKind
     target: str
@@ -50,13 +50,13 @@ class BaseMounts(Frozen):
 
     workspace: str
     temporary: str
-    """Folder with the session's own folders: `own` is its /tmp, `home` its home, `shm` its /dev/shm."""
+    """Folder of the session: its subfolder `own` appears as /tmp, `home` as the home, `shm` as /dev/shm."""
     home: str
     toolchains: tuple[str, ...]
     mounts: tuple[Mount, ...]
-    """All mounts except those that may differ between commands."""
+    """All mounts except those that can differ between commands."""
     ahead: int = 0
-    """Number of leading mounts that do not involve the workspace and can be prepared in advance."""
+    """Number of leading mounts that do not depend on the workspace, so they can be prepared in advance."""
 
     @property
     def seen_outside(self) -> tuple[str, ...]:
@@ -65,7 +65,7 @@ class BaseMounts(Frozen):
 
 
 class MountPlan(Frozen):
-    """MountPlan of one command: its mounts, in order."""
+    """All mounts of one command, in order."""
 
     base: BaseMounts
     mounts: tuple[Mount, ...]
@@ -74,7 +74,7 @@ class MountPlan(Frozen):
 def base_mounts(
     workspace: str, temporary: str, environment: Mapping[str, str], closed: Iterable[str]
 ) -> BaseMounts:
-    """Examine the machine, once per session. `closed` are Duckflow's own folders."""
+    """Find the mounts for this machine, once per session. `closed` are Duckflow's own folders."""
     home = os.path.realpath(environment.get("HOME") or Path.home())
     system = tuple(path for path in SYSTEM_FOLDERS if os.path.exists(path))
     toolchains = ToolchainSearch(home, workspace, system).find(environment)
@@ -105,8 +105,8 @@ def mount_plan(
 ) -> MountPlan:
     """Return the mounts for one command.
 
-    `masks` maps paths to what it sees instead (empty: a shared mask), and `guarded` paths are read-only.
-    `git_directory` is the one behind the `.git` file, of which there is a copy, too.
+    `masks` maps each hidden path to what the command sees instead (empty: a shared empty file). `guarded`
+    paths are read-only. `git_directory` is the outside git directory, of which there is a copy, too.
     """
     guards = tuple(guarded)
     writable = (*((git_directory,) if git_directory else ()), *_holders(guards, base.workspace))
@@ -136,7 +136,7 @@ def _mask(path: str, instead: str = "") -> Mount:
 
 
 def _holders(guarded: Iterable[str], workspace: str) -> list[str]:
-    """Return the folders above guarded paths, which are mounted so that they can't be moved away."""
+    """Return the folders above guarded paths. They are mounted, because a mounted folder can't be moved."""
     above = {str(folder) for path in guarded for folder in Path(path).parents}
     return sorted(folder for folder in above if folder != workspace and is_inside(folder, workspace))
 
@@ -160,7 +160,7 @@ def _only_for_root() -> Iterator[str]:
 
 
 def _doors(base: BaseMounts) -> Iterator[str]:
-    """Yield visible sockets that services of this machine listen at, because connecting needs no writing."""
+    """Yield visible sockets on which services of this machine listen: a command could connect to them."""
     try:
         lines = Path("/proc/net/unix").read_text("utf-8", "replace").splitlines()[1:]
     except OSError:

@@ -1,8 +1,8 @@
-"""Index of secrets in a workspace, by name, content and git, so that commands see them empty (G7).
+"""Index of secrets in a workspace, by name, content and git. Commands see these files empty (G7).
 
-The content of a file that git tracks can be read in the repository anyway, so commands see it. A path in the
-index proves nothing, because a command can put one there (`git add -f .env` adds the mask, and the index is
-applied). The content proves it: only a reader of the file can name its hash.
+Commands may see a file whose content is in git, because they can read it in the repository anyway. That
+git's index lists the path is not enough: a command can run `git add -f .env`, which adds the empty file. The
+hash in the index must match the content, because only a reader of the file can know that hash.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from duckflow.safety.sandbox.view.git_settings import tracked_entries
 from duckflow.safety.sandbox.view.visibility import entries_of
 
 MOST_BYTES = 1_000_000
-"""Size above which a file is never read and counts as changed."""
+"""Size in bytes above which a file is not read and counts as changed."""
 
 _ENTRY = lazy_regex(
     r"[0-7]{6} (?P<id>[0-9a-f]+) \d\t(?P<name>[^\0]+)\0"
@@ -35,7 +35,7 @@ NOT_LOOKED_INTO = frozenset(
         *(".tox", ".nox", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".gradle", ".cargo", ".pnpm-store"),
     )
 )
-"""Folders of published packages or of git: they hold many files, but no secrets of the user's."""
+"""Folders of git or of published packages. They hold many files, but no secrets of the user."""
 
 _PUBLIC = lazy_regex(r"\.pub$|^\.env[.-](example|sample|template|dist|defaults)$")
 _BY_CONTENT: tuple[tuple[re.Pattern[str], re.Pattern[bytes]], ...] = (
@@ -45,7 +45,7 @@ _BY_CONTENT: tuple[tuple[re.Pattern[str], re.Pattern[bytes]], ...] = (
         re.compile(rb"(?i)auth|password|token|secret"),
     ),
 )
-"""Names that are often harmless. The beginning of the file's content decides."""
+"""Names that are often harmless, with a pattern. The file is a secret if its first bytes match."""
 
 _READ_OF_IT = 1 << 16
 
@@ -54,10 +54,10 @@ _MOST_IN_A_FOLDER = 1_000
 
 
 class TrackedFile(NamedTuple):
-    """Index entry of git for a file."""
+    """Entry for a file in git's index."""
 
     ids: frozenset[str]
-    """Hashes of its content; several during a merge."""
+    """Hashes of the file's content; several during a merge."""
     time_ns: int
     size: int
 
@@ -66,7 +66,7 @@ Entries = Mapping[str, TrackedFile]
 
 
 class TrackedFiles:
-    """Asks the repositories of files, and again only after their index has changed."""
+    """Asks git which files it tracks, and again only after a repository's index has changed."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[object, Entries]] = {}
@@ -85,7 +85,7 @@ class TrackedFiles:
         return found
 
     def is_published(self, path: str, tracked: TrackedFile | None) -> bool:
-        """Return whether a repository holds this content, or did so when this was first checked."""
+        """Return whether the repository holds the file's content, or did so when this was first checked."""
         if tracked is None:
             return False
         if path not in self._published and self._ids_of(path) & tracked.ids:
@@ -117,7 +117,7 @@ def _entries(root: str, said: str) -> Entries:
 
 
 def _ids(path: str) -> Iterator[str]:
-    """Yield git's hashes for the content of a file, with its own line ends and with normalized ones."""
+    """Yield git's hashes for a file's content, with its own line ends and with normalized ones."""
     data = read_regular(path, MOST_BYTES + 1)
     if data is None or len(data) > MOST_BYTES:
         return
@@ -137,21 +137,21 @@ def _repository_of(path: str) -> str | None:
 
 
 def _git_directory(root: str) -> str:
-    """Return the git directory, which for a worktree or submodule is elsewhere."""
+    """Return the git directory of a work tree. For a worktree or submodule it is elsewhere."""
     path = f"{root}/.git"
     said = _GITDIR.match(read_regular(path, 4_096) or b"")
     return os.path.join(root, os.fsdecode(said[1].strip())) if said else path
 
 
 class SecretIndex:
-    """Secrets of one workspace. Blocking; one thread at a time."""
+    """Secrets of one workspace. Blocking; only for one thread at a time."""
 
     def __init__(self, root: str) -> None:
         self._names = WatchedNames(root, _wants, self._enters)
         self._tracked = TrackedFiles()
 
     def find(self) -> dict[str, TrackedFile | None]:
-        """Return the absolute paths to hide now, outermost first, with git's entry for tracked ones."""
+        """Return the absolute paths to hide now, each with git's entry if git tracks it, outermost first."""
         self._names.update()
         secrets = outermost(path for path in self._names.paths if _hides(path))
         tracked = self._tracked.find(secrets)
@@ -162,7 +162,7 @@ class SecretIndex:
         self._names.close()
 
     def _hidden_in(self, secret: str, tracked: Entries) -> tuple[str, ...]:
-        """Return the secret itself, or the files to hide in a folder that git tracks in part."""
+        """Return the secret itself, or the files to hide in it if it is a folder that git tracks in part."""
         in_part = os.path.isdir(secret) and any(path.startswith(f"{secret}/") for path in tracked)
         files = (_files_below(secret) if in_part else None) or (secret,)
         return tuple(path for path in files if not self._tracked.is_published(path, tracked.get(path)))
@@ -184,7 +184,7 @@ def _is_environment(path: str) -> bool:
 
 
 def _hides(path: str) -> bool:
-    """Return whether the path is a secret now. A link is not; its target is checked separately."""
+    """Return whether the path is a secret now. A link is never one; its target is checked separately."""
     if os.path.islink(path) or not os.path.exists(path):
         return False
     name = os.path.basename(path).lower()

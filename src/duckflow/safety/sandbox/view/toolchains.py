@@ -44,7 +44,7 @@ _SIGNS = frozenset(
         *("installs", "plugins", "include", "share", "jre", "node_modules"),
     )
 )
-"""Names that mark the folder above as a tool chain if they are beside a folder of programs."""
+"""Names that mark a folder as a tool chain if it also has a folder of programs."""
 
 _MOST_PROGRAMS = 3_000
 _MOST_FOUND = 200
@@ -52,7 +52,7 @@ _SHEBANG = 200
 
 
 class ToolchainSearch:
-    """One search, done once per session."""
+    """Search for tool chains, made once per session."""
 
     def __init__(self, home: str, workspace: str, system: Iterable[str]) -> None:
         self._home = home
@@ -61,7 +61,7 @@ class ToolchainSearch:
         self._found: dict[str, None] = {}
 
     def find(self, environment: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the folders and files to show, both as they are named and by their real paths."""
+        """Return the folders and files to show, under their names and their real paths."""
         waiting = [path for path in environment.get("PATH", "").split(":") if path.startswith("/")]
         for name in POINTERS:
             waiting += [path for path in environment.get(name, "").split(":") if path.startswith("/")]
@@ -82,7 +82,7 @@ class ToolchainSearch:
         return outermost(self._found)
 
     def _root_of(self, place: str) -> str | None:
-        """Return the tool chain of a folder. None if it is visible anyway or must not be shown."""
+        """Return the tool chain of a folder. None if the folder is visible anyway or must stay hidden."""
         if any(is_inside(place, folder) for folder in (*self._system, self._workspace, *self._found)):
             return None
         above = os.path.dirname(place)
@@ -100,7 +100,7 @@ class ToolchainSearch:
         return place.count("/") > 1 and place not in shared and not holds
 
     def _led_to(self, folder: str) -> Iterator[str]:
-        """Yield the folders where the programs of a folder really are, and those of their interpreters."""
+        """Yield the folders to which the programs in a folder link, and those of their interpreters."""
         with suppress(OSError), os.scandir(folder) as entries:
             for _, entry in zip(range(_MOST_PROGRAMS), entries, strict=False):
                 if entry.is_symlink():
@@ -111,7 +111,7 @@ class ToolchainSearch:
 
 
 def credentials_in(folders: Iterable[str]) -> Iterator[str]:
-    """Yield the files in tool chains that hold keys."""
+    """Yield the files in tool chains that hold credentials."""
     for folder in folders:
         for name in CREDENTIALS:
             if os.path.isfile(f"{folder}/{name}"):

@@ -1,8 +1,8 @@
-"""Paths that a command without namespaces can read and write, and Landlock's rules for them.
+"""Paths that a command without namespaces can read and write, and the Landlock rules for them.
 
-A rule applies to a file or folder itself, not to its name, and a closed path in a large folder takes hundreds
-of rules. So the rules are cached, and made again when the closed paths change or a folder whose entries they
-list has changed.
+A rule applies to a file or folder, not to its name, and one closed path in a large folder takes hundreds of
+rules. So the rules are cached. They are made again when the closed paths change, or a folder whose entries
+they list.
 """
 
 import os
@@ -30,7 +30,7 @@ SECRETS = (
     *(".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware"),
     *("Library/Keychains", "Library/Application Support/duckflow"),
 )
-"""Paths below the user's home with keys, passwords, histories, other agents, browsers, Duckflow itself."""
+"""Paths in the user's home with keys, passwords, histories or data of agents, browsers or Duckflow."""
 
 _SYSTEM_SECRETS = (
     *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d"),
@@ -43,15 +43,15 @@ _OPEN_ALL_THE_SAME = ("/run/systemd/resolve", "/run/current-system", "/run/openg
 _SECOND = 1_000_000_000
 _TICK_NS = _SECOND // 20
 _COARSE_NS = 3 * _SECOND
-"""Time within which another change may get the same time: on a usual disk, and where times are in seconds."""
+"""Time in which a second change may get the same file time: normally, and where times are in seconds."""
 
 
 class Visibility(Frozen):
-    """Real absolute paths."""
+    """Paths that decide what a command can read and write, all real and absolute."""
 
     workspace: str
     temporary: str
-    """Folder with two folders for commands: `own` is their /tmp, `shm` their /dev/shm, where possible."""
+    """Folder whose subfolders `own` and `shm` commands use as /tmp and, where possible, /dev/shm."""
     hidden: tuple[str, ...]
     guarded: tuple[str, ...]
     """Read-only paths inside the workspace."""
@@ -74,21 +74,21 @@ def visibility_of(
 
 
 def entries_of(folder: str) -> list[os.DirEntry[str]]:
-    """Return the entries of a folder, none if it is gone or not readable."""
+    """Return the entries of a folder; empty if the folder is gone or not readable."""
     with suppress(OSError), os.scandir(folder) as entries:
         return list(entries)
     return []
 
 
 class MadeRules(NamedTuple):
-    """Descriptor of rules, and the paths that they let a command write."""
+    """Descriptor of Landlock rules, and the paths that they allow a command to write."""
 
     descriptor: int
     writable: tuple[str, ...]
 
 
 class LandlockRules:
-    """Rules for one session. Blocking; one thread at a time."""
+    """Landlock rules of one session. Blocking; only for one thread at a time."""
 
     def __init__(self) -> None:
         self._made: MadeRules | None = None
@@ -97,7 +97,7 @@ class LandlockRules:
         self._single: dict[str, tuple[int, ...]] = {}
 
     def find(self, reach: Visibility) -> MadeRules:
-        """Return the rules. Their descriptor serves one order."""
+        """Return the rules. Their descriptor can be used for one order."""
         if self._made is None or reach != self._reach or not self._hold():
             self.close()
             listed: dict[str, FileStamp | None] = {}
@@ -115,7 +115,7 @@ class LandlockRules:
         return same and all(_identity(path) == one for path, one in self._single.items())
 
     def close(self) -> None:
-        """Close the rules."""
+        """Close the descriptor of the rules."""
         if self._made is not None:
             os.close(self._made.descriptor)
         self._made = None
