@@ -1,7 +1,8 @@
 """Changes to permissions, owners and times of files, made for the command because Landlock ignores them.
 
-The kernel holds such a call, and it is made here and not by the command, because the path could mean another
-file after the check. Only the user's own files in writable places are changed. Standard library only.
+The kernel holds such a call. This process then makes the change, not the command, because the path could
+lead to another file after the check. Only the user's own files in writable folders are changed. Standard
+library only.
 """
 
 import errno

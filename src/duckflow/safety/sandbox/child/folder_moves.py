@@ -1,8 +1,8 @@
 """Rename a folder on a copy in one step, which the overlay file system refuses for older folders.
 
-An ordinary user can't make overlay record such a move, so renames are inspected from outside the sandbox
-while they wait. A folder is renamed on the command's behalf; where overlay refuses, its contents are first
-moved into a new folder, unless it contains a mount, such as a mask over a secret. Standard library only.
+An ordinary user can't make overlay record such a move, so the kernel holds renames until this process has
+inspected them. A folder is renamed here for the command. Where overlay refuses, its contents are first moved
+into a new folder, unless it contains a mount, such as an empty file over a secret. Standard library only.
 """
 
 import contextlib

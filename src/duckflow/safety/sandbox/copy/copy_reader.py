@@ -1,8 +1,8 @@
 """Reader of copies: finds the effects of a command in the upper folders of its copy (G9).
 
-In an upper layer, a character device 0/0 stands for a removed file, a folder that was removed and created
-again is marked opaque, and everything else was created or changed. The contents may be made to deceive: no
-link is followed, only regular files are opened, and paths too deep to read are dropped, not skipped.
+In an upper folder, a character device 0/0 stands for a removed file, a folder that was removed and created
+again is marked opaque, and everything else was created or changed. The contents may be meant to deceive: no
+link is followed, only regular files are opened, and paths too deep to read are reported as dropped.
 """
 
 import hashlib

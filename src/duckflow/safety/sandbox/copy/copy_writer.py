@@ -1,8 +1,8 @@
 """Writer of effects: applies the approved effects of a command to the folder (G9, SAFETY 11, 12).
 
-A path is changed only if it is still as it was when the effects were read. The approved effects are recorded
-in the copy first, so after a crash the same call finishes the work: a path in the wanted state counts as
-done.
+A path is changed only if it is still as it was when the effects were read. The approved effects are first
+recorded in the copy, so after a crash the same call finishes the work: a path that already has its new state
+counts as done.
 """
 
 import errno

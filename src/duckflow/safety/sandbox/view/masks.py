@@ -2,7 +2,7 @@
 
 Each secret has its own mask, so that the kernel can report which one a command opened. The mask of a tracked
 file has the size and time from git's index, or `git commit -a` would record it. It contains only line ends,
-by which `git_internals` recognizes the object if git reads it after all.
+so that `git_internals` recognizes the resulting object if git reads it after all.
 """
 
 import os
