@@ -15,7 +15,7 @@ class ResolvedCall(NamedTuple):
     args: Frozen
 
     def edited(self, text: str) -> Action:
-        """Return the action with the user's text as its command or file content."""
+        """Return the action with its command, or its file content, replaced by the user's text."""
         args = self.action.args
         if self.tool.effect == "execute":
             return replace(self.action, args={**args, "command": text})

@@ -49,7 +49,7 @@ EXIT_CODES: dict[RequestOutcome, int] = {
 
 @dataclass(eq=False)
 class ChatLoop:
-    """Takes messages and answers, and works until the request ends or needs the user again."""
+    """Takes messages and answers, and works until the request ends or the user must decide something."""
 
     _session: Session
     _turn: Turn
@@ -83,7 +83,7 @@ class ChatLoop:
             return await self.go_on() if self._session.state.queue else "deferred"
         if over is None:
             return await self.go_on()
-        # Only the effects of background commands were still open.
+        # The request had ended; only the effects of background commands waited for approval.
         return over if await self._dispatcher.run_queue() else "awaiting_approval"
 
     async def proposal(self) -> str | None:
@@ -102,7 +102,7 @@ class ChatLoop:
         return outcome if outcome is not None else await self._turn.work()
 
     def rate(self, rating: int) -> bool:
-        """Record the user's rating of the last request, from 1 to 10. False if there is no request (J7)."""
+        """Record the user's rating of the last request, from 1 to 10. Return False if there was none (J7)."""
         last = self._session.state.finished or self._session.state.request
         if last is None:
             return False
@@ -110,7 +110,7 @@ class ChatLoop:
         return True
 
     def ask(self, kind: ConsultationKind, **values: JsonValue) -> RequestOutcome:
-        """Ask the user a question on behalf of the program, and stop."""
+        """Ask the user a question from the program, and stop working."""
         self._session.record(consult(self._session.state, kind, "", **values))
         return self._finish("consultation")
 
@@ -125,11 +125,11 @@ class ChatLoop:
         return self._finish("not_satisfied" if asked and asked.kind == "escalation" else "consultation")
 
     async def stop_commands(self) -> None:
-        """Stop background commands between requests, and offer their effects to the user (G11)."""
+        """Stop background commands between requests, and ask the user about their effects (G11)."""
         await shielded(self._dispatcher.settle_background(cancelled=True))
 
     async def go_on(self) -> RequestOutcome:
-        """Work on the open request."""
+        """Continue the open request."""
         return await self._settle(self._turn.work())
 
     async def answer_in_words(self, said: str) -> RequestOutcome:
@@ -173,7 +173,7 @@ class ChatLoop:
         return self._finish(outcome)
 
     async def _end_in(self, error: UserError) -> RequestOutcome:
-        """Return the outcome after an error. If the model failed, work done before is judged (A6, M3)."""
+        """Return the outcome after an error. If the model failed, the work done so far is judged (A6, M3)."""
         report, request = ErrorReported.of(error), self._session.state.request
         if isinstance(error, RulesTooLong):
             self._session.record(consult(self._session.state, "rules", error.key, **report.values))

@@ -1,4 +1,4 @@
-"""The pacemaker at work: turns the results of the pure functions in `pacemaker/` into events."""
+"""Applies the pacemaker: turns the results of the pure functions in `pacemaker/` into events."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -38,7 +38,7 @@ _log = logging.getLogger("duckflow.pacemaker")
 
 @dataclass(eq=False)
 class Pacing:
-    """Watches the loops of a request, and decides the next move."""
+    """Watches the loops of a request, and decides how to continue."""
 
     _session: Session
     _table: PacemakerSettings
@@ -51,7 +51,7 @@ class Pacing:
         return self._session.state
 
     def begin(self) -> None:
-        """Set the vitals for a new request (H2 to H4)."""
+        """Set the vitals (focus, stamina and so on) for a new request (H2 to H4)."""
         state = self._state
         self._change("request", begin(state.vitals, state.praised), "new_request")
 
@@ -113,11 +113,11 @@ class Pacing:
         _write(*log_loop(request.loops, signs, state.vitals, vitals))
 
     def next_move(self, *, asking: bool = False) -> Go | Replan | Consult:
-        """Choose the move before another loop (H5). With `asking`, it is never a replan."""
+        """Choose how to continue before another loop (H5). With `asking`, the result is never a replan."""
         request = self._state.request
         if request is None or request.limit is None or request.loops == 0:
             return Go()
-        self.set_limit()  # the search for requirements may have named the kind of task
+        self.set_limit()  # the search for requirements may have found the kind of task
         request = self._state.request or request
         while True:
             situation = self._situation(request, asking=asking)
@@ -205,7 +205,7 @@ class Pacing:
 
 
 def _turned(events: Sequence[Event], goal_before: str) -> bool:
-    """Return whether a message during the request changed its goal."""
+    """Return whether the user changed the goal of the request with a message."""
     told = any(isinstance(event, ConsultationAnswered) for event in events)
     spoke = any(isinstance(event, UserMessage) for event in events)
     goals = (event.decision.state_delta.goal for event in events if isinstance(event, DecisionMade))
@@ -228,7 +228,7 @@ def _prompt_tokens(events: Iterable[Event]) -> int:
 
 
 def _rose(events: Iterable[Event], request: Request) -> bool:
-    """Return whether an evaluation scored higher than all before it (I7)."""
+    """Return whether an evaluation scored higher than all evaluations before it (I7)."""
     scores = [event.evaluation.overall_score for event in events if isinstance(event, Evaluated)]
     before = [one.score for one in request.objective.attempts[: -len(scores)]] if scores else []
     return bool(scores) and max(scores) > max(before, default=0.0)

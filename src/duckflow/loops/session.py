@@ -20,7 +20,7 @@ class Subscriber(Protocol):
 
 
 class Pause(Protocol):
-    """Awaited before each model call and action, so that another worker can take over at that point."""
+    """Waits before each model call and action, so that another process can take over the run there."""
 
     async def __call__(self) -> None: ...
 
@@ -38,13 +38,13 @@ class EventLog(Protocol):
 
 
 async def go_straight_on() -> None:
-    """Do not wait; used where no run can be taken over."""
+    """Never wait; for sessions that no other process can take over."""
 
 
 class Session:
-    """Holds the state, which begins with the logged events and changes only through `record`.
+    """Holds the state. It is built from the logged events and changes only through `record`.
 
-    Recording blocks for one durable write, which can't be cancelled.
+    Recording blocks until the events are on the disk, and can't be cancelled.
     """
 
     def __init__(
@@ -66,11 +66,11 @@ class Session:
         self._take(log.load(session_id))
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Send every event and live update from now on to a user interface."""
+        """Send every later event and live update to a user interface."""
         self._subscribers.append(subscriber)
 
     def record(self, *events: Event) -> None:
-        """Store events without their secrets, apply them and show them."""
+        """Store events without their secrets, apply them to the state, and show them."""
         recorded = self._log.append(self.state.session_id, self._redacted(events))
         self._take(recorded)
         self._recent += [one.event for one in recorded]
@@ -78,18 +78,18 @@ class Session:
             self.show(one)
 
     def take_events(self) -> tuple[Event, ...]:
-        """Return the events since the last call."""
+        """Return the events that were recorded since the last call."""
         events, self._recent = tuple(self._recent), []
         return events
 
     def show(self, what: StoredEvent | LiveUpdate) -> None:
-        """Send an update to all subscribers. Parts of a text that may belong to a secret are held back."""
+        """Send an update to all subscribers. Text that may be part of a secret is held back."""
         for shown in self._live.take(what):
             for subscriber in self._subscribers:
                 subscriber(shown)
 
     async def wait_until(self, met: Callable[[AgentState], bool]) -> None:
-        """Wait until the state meets a condition."""
+        """Wait until a condition is true of the state."""
         while not met(self.state):
             self._changed.clear()
             await self._changed.wait()
@@ -99,7 +99,7 @@ class Session:
         return f"e{self.state.evidence_count + 1}"
 
     def _redacted(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Remove secrets from events. Tell the user once if their own words contained one."""
+        """Remove secrets from events. Tell the user once if their own messages contained a secret."""
         clean = [redact_event(self.redactor, event) for event in events]
         hidden = any(said_by_user(one) and one != shown for one, shown in zip(events, clean, strict=True))
         if hidden and not self._told_of_secret:

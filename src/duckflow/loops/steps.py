@@ -1,4 +1,4 @@
-"""Transitions between steps, made by the model's decisions or by the program (D2 to D5)."""
+"""Transitions between steps, caused by the model's decisions or by the program (D2 to D5)."""
 
 from itertools import pairwise
 
@@ -10,11 +10,11 @@ from duckflow.domain.transitions import Step, Transitions
 from duckflow.loops.session import Session
 
 RECOVERIES = 3
-"""Number of times an error may send a request back to planning before the user is asked."""
+"""Number of times that an error may return a request to planning before the user is asked."""
 
 
 class Steps:
-    """Records transitions between the steps of a session, as a table permits them."""
+    """Records transitions between the steps of a session, if the table allows them."""
 
     def __init__(self, session: Session, transitions: Transitions) -> None:
         self._session = session
@@ -25,7 +25,7 @@ class Steps:
         return self._session.state
 
     def take(self, decision: Decision, *, changes: bool) -> None:
-        """Take the step of a decision, or refuse it. Without one, derive it from the actions (D3)."""
+        """Enter the step of a decision, or refuse it. Without one, derive the step from the actions (D3)."""
         start, end = self._state.step, decision.step
         if end is None and decision.actions:
             derived = Step.EXECUTION if changes else Step.PLANNING
@@ -49,11 +49,11 @@ class Steps:
         self._move(Step.AWAITING_APPROVAL, "a change needs the user's yes")
 
     def answer_approval(self, *, yes: bool) -> None:
-        """Leave the wait for an approval."""
+        """Stop waiting for an approval: continue if it was given, otherwise return to planning."""
         self._move(*((Step.EXECUTION, "approved") if yes else (Step.PLANNING, "not approved")))
 
     def recover(self) -> bool:
-        """Return to planning after an error; False if that was done too often."""
+        """Return to planning after an error. Return False if that was done too often."""
         request = self._state.request
         if request is not None and request.recoveries >= RECOVERIES:
             return False
@@ -61,7 +61,7 @@ class Steps:
         return True
 
     def review(self) -> None:
-        """Review changes before the request is done. An answer alone needs no review."""
+        """Enter the review step, which comes before a request is done. A mere answer needs no review."""
         nothing_changed = self._state.request is None or not self._state.request.changed
         if not (self._state.step == Step.PLANNING and nothing_changed):
             self._move(Step.REVIEW, "the model says it is done")

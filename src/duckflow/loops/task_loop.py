@@ -14,7 +14,7 @@ from duckflow.services.task_lists import CANCELLED, plain_report, write_report
 
 
 class TaskLoop:
-    """Runs one list at a time through the dispatcher."""
+    """Runs one task list at a time through the dispatcher."""
 
     def __init__(self, session: Session, dispatcher: Dispatcher, advisor: Advisor) -> None:
         self._session = session
@@ -27,7 +27,7 @@ class TaskLoop:
         return self._session.state
 
     def start(self, tasks: tuple[Task, ...], step_id: str | None) -> str:
-        """Start a list in the background, and return its id."""
+        """Start a task list in the background, and return its id."""
         fresh = (
             one if one.status == "completed" else replace(one, status="pending", result=None) for one in tasks
         )
@@ -37,7 +37,7 @@ class TaskLoop:
         return task_list.list_id
 
     def recover(self, ended: Sequence[ActionFinished] = ()) -> None:
-        """After a restart, end the list with these results, unless it waits for the user (C5)."""
+        """After a restart, end the task list with these results, unless it waits for the user (C5)."""
         if not self._state.background_runs or self._asks():
             return
         found = {one.task_id: one for one in ended}
@@ -50,7 +50,7 @@ class TaskLoop:
             self._session.record(plain_report(self._state.task_list, cancelled=True))
 
     def go_on(self) -> None:
-        """Resume a list that waited for an answer during a restart."""
+        """Continue a task list that waited for an answer during a restart."""
         if self._state.background_runs and self._work is None:
             self._work = asyncio.create_task(self._run())
 
@@ -59,18 +59,18 @@ class TaskLoop:
         return approval is not None and approval.task_id is not None
 
     def cancel(self) -> bool:
-        """Cancel the list: the running task fails, and the rest stays pending. False if nothing runs."""
+        """Cancel the list: its running task fails, later tasks stay pending. Return False if nothing runs."""
         if self._work is None or self._work.done():
             return False
         self._work.cancel(CANCELLED)
         return True
 
     async def wait(self) -> None:
-        """Wait until the list has ended or needs the user."""
+        """Wait until the task list has ended or needs the user."""
         await self._session.wait_until(lambda state: not state.background_runs or state.approval is not None)
 
     async def aclose(self) -> None:
-        """Stop working. A list that waits for the user stays open; any other is cancelled."""
+        """Stop working. A task list that waits for the user stays open; otherwise it is cancelled."""
         work, self._work = self._work, None
         if work is None:
             return
@@ -111,7 +111,7 @@ class TaskLoop:
         )
 
     def _give_up(self) -> None:
-        """Record that the list was cancelled (C4). Synchronous, so that nothing can come in between."""
+        """Record that the list was cancelled (C4). Not async, so that no other event can come in between."""
         if (approval := self._state.approval) is not None and self._asks():
             answered = ApprovalAnswered(approval_id=approval.approval_id, yes=False, reason=CANCELLED)
             self._session.record(answered)

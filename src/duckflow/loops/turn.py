@@ -7,7 +7,7 @@
     Observe    compute the vitals from the events of the loop
     Conclude   continue, recover from an error, or judge whether the request is done
 
-Nothing here holds state: all of it is in the session, and only recorded events change it.
+This module holds no state. All state is in the session, and only recorded events change it.
 """
 
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class Turn:
         return self._session.state
 
     def begin(self, said: UserMessage, *notices: Event) -> None:
-        """Record a message: it begins a request, or adds to the one that is open."""
+        """Record a message. It starts a request, or adds to the open request."""
         request = self._state.request
         added = request is not None and request.request_id == said.request_id
         if not added or self._state.step == Step.AWAITING_APPROVAL:
@@ -59,7 +59,7 @@ class Turn:
             self._pacing.begin()
 
     async def work(self) -> RequestOutcome:
-        """Run loops until the request ends or needs the user. Actions that are still queued come first."""
+        """Run loops until the request ends or needs the user. Actions that are already queued come first."""
         outcome = await self._act() if self._state.queue else None
         while outcome is None or await self._hook_wants_more(outcome):
             if self._hooks.halted:
@@ -68,7 +68,7 @@ class Turn:
         return outcome
 
     async def settle(self, error: ProviderError) -> RequestOutcome:
-        """After the model failed, report its work so far, and judge it without another attempt (A6)."""
+        """After the model failed, report the work so far, and judge it without another attempt (A6)."""
         self._session.record(*work_so_far(self._state, error))
         await self._dispatcher.settle_background()
         if self._state.approval is not None:
@@ -79,7 +79,7 @@ class Turn:
         return "done"
 
     def end(self, outcome: RequestOutcome) -> None:
-        """Cancel the search for requirements once the request has ended, and log the outcome."""
+        """Log the outcome. If the request has ended, cancel the search for its requirements."""
         if outcome in (*ENDED, "interrupted"):
             self._judging.stop()
         self._pacing.end(outcome)
@@ -91,7 +91,7 @@ class Turn:
         return True
 
     async def _loop(self) -> RequestOutcome | None:
-        """Run one loop; None if another one is to follow."""
+        """Run one loop. Return the outcome, None if another loop must follow."""
         asked = await self._check()
         if asked is not None:
             return asked
@@ -111,7 +111,7 @@ class Turn:
                 return self._ask(move)
 
     async def _think(self) -> Decision:
-        """Ask the model, and record its decision, which queues its actions."""
+        """Ask the model, and record its decision. That queues the decision's actions."""
         await self._dispatcher.look_again()
         decided, used = await self._model.decide(self._state)
         decision = decided.decision
@@ -135,7 +135,7 @@ class Turn:
         return decision
 
     async def _judge(self, decision: Decision) -> bool:
-        """Take or refuse the step. Return whether the actions are refused, too (D3, D4, J4)."""
+        """Enter the step or refuse it. Return whether the actions are refused, too (D3, D4, J4)."""
         self._steps.take(decision, changes=bool(self._dispatcher.changing(decision.actions)))
         refused = await self._judging.refuses(decision.actions)
         if refused:
@@ -143,14 +143,14 @@ class Turn:
         return refused
 
     async def _act(self, *, refused: bool = False) -> RequestOutcome | None:
-        """Run the queued actions, observe and conclude. An action that needs approval ends the turn."""
+        """Run the queued actions, observe and conclude. Stop if an action needs the user's approval."""
         if not await self._dispatcher.run_queue():
             return "awaiting_approval"
         await self._pacing.observe(self._session.take_events(), refused=refused)
         return await self._conclude()
 
     async def _conclude(self) -> RequestOutcome | None:
-        """Follow the decision's next step. After an error plan again; after too many ask the user (D5)."""
+        """Continue as the decision says. After an error, plan again; after too many, ask the user (D5)."""
         if self._state.status == Status.ERROR:
             return None if self._steps.recover() else self._ask(self._pacing.reason_to_ask())
         match self._state.next_step:
@@ -164,7 +164,7 @@ class Turn:
                 return "deferred"
 
     async def _see_whether_done(self) -> RequestOutcome | None:
-        """Let the evidence decide whether the request is done, not the model's claim (J2)."""
+        """Decide by the evidence whether the request is done, not by the model's claim (J2)."""
         self._steps.review()
         if self._state.closing:
             self._session.record(Reply(text=self._state.closing))

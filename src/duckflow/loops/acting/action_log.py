@@ -1,4 +1,4 @@
-"""Log of actions: records the beginning and the end of each, in the same way for both loops."""
+"""Log of actions: records the start and end of each action, in the same way for chat and background tasks."""
 
 import asyncio
 from collections.abc import Iterable
@@ -17,10 +17,10 @@ from duckflow.store.kept_files import ChangeOwner, KeptFiles
 from duckflow.tools.catalogue import Catalogue, ToolResult
 
 RECENT = 12
-"""Number of entries for which the model still sees a result."""
+"""Number of newest transcript entries whose results the model still sees."""
 
 _WATCHED, _FAR = 8, 200
-"""Number of files that are compared before a decision, and number of entries they are taken from."""
+"""Largest number of files to compare before a decision, and number of newest entries to take them from."""
 
 
 def already_shown(state: AgentState, operation: str, result: ToolResult, text: str) -> str:
@@ -35,7 +35,7 @@ def already_shown(state: AgentState, operation: str, result: ToolResult, text: s
 
 
 async def changed_files(state: AgentState, workspace: Workspace) -> tuple[Action, ...]:
-    """Return reads of the shown files whose content has changed."""
+    """Return actions that read again the files that the model saw and that have changed since."""
     watched = list(_watched(state.transcript))
     if not watched:
         return ()
@@ -72,14 +72,14 @@ def _digest(workspace: Workspace, path: str) -> str | None:
 
 
 RESULT_LIMIT = 60_000
-"""Number of characters of a result that are kept: its beginning and its end."""
+"""Largest number of characters of a result to keep. A longer one keeps its beginning and its end."""
 
 _PIECE = 200_000
-"""Number of characters that are searched for secrets at once."""
+"""Number of characters to search for secrets at once."""
 
 
 class ActionLog:
-    """Records one action after the other."""
+    """Records actions, one at a time."""
 
     def __init__(self, session: Session, workspace: Workspace, kept: KeptFiles, catalogue: Catalogue) -> None:
         self._session = session
@@ -95,7 +95,7 @@ class ActionLog:
         permit: Permit | None = None,
         planned: PlannedWrite | None = None,
     ) -> Access:
-        """Record that an action is about to take effect. Return its file access."""
+        """Record that an action starts. Return its access to files."""
         state = self._session.state
         action_id = f"a{state.seq + 1}"
         self._session.record(
@@ -121,7 +121,7 @@ class ActionLog:
         changes: tuple[FileChange, ...],
         task_id: str | None,
     ) -> ActionFinished:
-        """Record the end of an action. After a failure, its changes are compared with the files."""
+        """Record the end of an action. If it failed, only the changes found in the files count as made."""
         state = self._session.state
         running = state.running if task_id is None else state.task_running
         done = changes if outcome == "ok" else self._workspace.paths.made_of(changes)
@@ -164,18 +164,18 @@ class ActionLog:
         return ended
 
     async def changed_files(self) -> tuple[Action, ...]:
-        """Return reads of the files that changed since the model saw them."""
+        """Return actions that read again the files that changed since the model saw them."""
         return await changed_files(self._session.state, self._workspace)
 
     def _dropped(self, failed: Action) -> tuple[int, ...]:
-        """Return the queue places of changing actions, which do not run after a failed change (A4)."""
+        """Return queue indexes of changing actions. After a failed change these do not run (A4)."""
         if self._catalogue.only_looks(failed):
             return ()
         queue = enumerate(self._session.state.queue)
         return tuple(place for place, one in queue if not self._catalogue.only_looks(one))
 
     async def keep_whole(self, ended: ActionFinished, result: ToolResult) -> None:
-        """Keep the full text of a result that is shown in part, without secrets, under its evidence id."""
+        """Keep the full text of a result that the model sees in part, without secrets, by its evidence id."""
         whole = result.whole or (result.text if len(result.text) > RESULT_LIMIT else "")
         if not whole or not self._kept.keeps_outputs:
             return

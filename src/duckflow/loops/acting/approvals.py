@@ -1,4 +1,4 @@
-"""Turn what is known about a change into a question, and an approval into a permit (G1, G5)."""
+"""Turn the known facts about a change into a question, and an approval into a permit (G1, G5)."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ from duckflow.tools.memory import REMEMBER
 
 _INTENT = 100
 FIRST_SHOWN = 20
-"""Number of files that are named; the others are counted."""
+"""Largest number of files to name in a question; further files are only counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,18 +32,18 @@ class ChangeOutline:
     proposal: Proposal
     assessed: Assessment
     before: dict[str, str | None]
-    """Digests of the affected files."""
+    """SHA-256 of each affected file, by path."""
     outside: str | None = None
     """Real path of a file outside the workspace."""
     sandboxed: bool = False
     on_copy: bool = False
     """True if a command would work on a copy."""
     files_in_all: int = 0
-    """Number of files that change before the user sees the next question."""
+    """Number of files that change before the user can be asked again."""
     scripts: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Digests of the files that a command names."""
+    """SHA-256 of each file that a command names, by path."""
     effects: Effects | None = None
-    """Effects of a command on its copy."""
+    """Effects of a command that ran on a copy."""
     ended: CommandEnd = "succeeded"
 
 
@@ -55,7 +55,7 @@ def ask_about(
     outline: ChangeOutline,
     kind: ApprovalScope | None,
 ) -> Approval:
-    """Return the question. Its digest binds the answer to exactly what it shows."""
+    """Return the question to the user. Its digest ties the answer to exactly what the question shows."""
     return Approval(
         approval_id=f"p{state.seq + 1}",
         action=action,

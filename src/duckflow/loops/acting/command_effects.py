@@ -1,4 +1,4 @@
-"""Effects of commands on their copies: applied, asked about, or discarded (G3, G9)."""
+"""Effects of commands that ran on copies: applied, asked about, or discarded (G3, G9)."""
 
 import asyncio
 from collections.abc import Iterable
@@ -48,7 +48,7 @@ class CommandEffects:
         self._shown: dict[str, tuple[Effects, Approval]] = {}
 
     async def on_copies(self) -> bool:
-        """Return whether commands work on a copy here."""
+        """Return whether commands work on a copy in this workspace."""
         return (await self._shell.sandbox()).copies
 
     async def settle(
@@ -61,9 +61,9 @@ class CommandEffects:
         may_ask: bool,
         by_user: bool,
     ) -> ToolResult:
-        """Apply, keep or discard the effects of a command, and return its result with a note about them.
+        """Apply, keep or discard the effects of a command. Return its result with a note about that.
 
-        Effects that the user must approve are kept for shell.take_over, or discarded without `may_ask`.
+        Effects that the user must approve are kept until the answer, or discarded without `may_ask`.
         """
         waiting = result.waiting
         if waiting is None:
@@ -89,7 +89,7 @@ class CommandEffects:
         return _joined(result, ToolResult(text=f"({waits})", then=then))
 
     async def question(self, state: AgentState, call: ResolvedCall) -> Approval | None:
-        """Return the question to ask before effects are applied, if any. Raise Refused if denied."""
+        """Return the question to ask before applying effects, None if allowed. Raise Refused if denied."""
         args = call.args
         assert isinstance(args, TakeOver)
         effects, ruling, assessed, contents, kind = await self._judge(state, args)
@@ -100,7 +100,7 @@ class CommandEffects:
             return None
         live = args.copy_id not in self._shell.pending_copies
         if live and (shown := self._shown.get(args.copy_id)) is not None and shown[0] is effects:
-            return shown[1]  # commands still change that copy, but the question stays the same
+            return shown[1]  # a background command still changes that copy, but the question stays the same
         own = (one.path for one in effects.effects if ".git" in one.path.split("/"))
         quiet = frozenset(path for path in own if not assessed.by_path.get(path))
         outline = ChangeOutline(
@@ -117,11 +117,11 @@ class CommandEffects:
         return asked
 
     async def show(self, changes: Iterable[FileChange]) -> None:
-        """Show the changes of a file tool to background commands."""
+        """Make the changes of a file tool visible to background commands."""
         await self._shell.put(dict.fromkeys(change.path for change in changes))
 
     async def left_over(self, state: AgentState, *, background: bool, cancelled: bool) -> tuple[Action, ...]:
-        """Return actions that apply leftover effects. With `background`, end background commands first."""
+        """Return actions that apply leftover effects. With `background`, first end background commands."""
         found: list[tuple[str, CommandEnd]] = [(one, "cancelled") for one in self._shell.take_interrupted()]
         ended = await self._shell.end_background() if background else None
         if ended is not None and ended.copy_id:
@@ -143,14 +143,14 @@ class CommandEffects:
         return _take_over(waiting, None)
 
     async def discard(self, action: Action) -> None:
-        """Discard the effects that a take-over would apply; do nothing for other actions."""
+        """Discard the effects that an action would apply; do nothing if it is no such action."""
         copy_id = _copy_of(action)
         if copy_id:
             with suppress(ToolError):
                 await self._shell.discard(copy_id)
 
     async def discard_unwanted(self, state: AgentState) -> None:
-        """Discard effects that no queued, running or asked action would apply."""
+        """Discard effects that no queued, running or unanswered action would apply."""
         waiting = {_copy_of(action) for action in state.queue}
         waiting |= {
             _copy_of(one.action) for one in (state.approval, state.running, state.task_running) if one
@@ -223,7 +223,7 @@ def _joined(result: ToolResult, more: ToolResult) -> ToolResult:
 
 
 def _made(state: AgentState) -> frozenset[str]:
-    """Return files that this session created, because deleting one of them is no loss to the user."""
+    """Return files that this session created. Deleting one of them loses nothing of the user's."""
     return frozenset(
         change.path for one in state.change_sets for change in one.changes if change.before is None
     )
@@ -241,7 +241,7 @@ def _before(effects: Effects) -> dict[str, str | None]:
 
 
 def _difference(command: str, effects: Effects, contents: FileVersions, quiet: frozenset[str]) -> str:
-    """Return all effects of a command as a diff. Git's own `quiet` files are only counted."""
+    """Return the effects of a command as a diff. Files of git in `quiet` are only counted."""
     parts = [f"$ {command}\n"]
     parts += [_of_effect(one, contents) for one in effects.effects if one.path not in quiet]
     notes = [text("approval.difference.git", count=len(quiet))] if quiet else []

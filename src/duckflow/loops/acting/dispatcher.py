@@ -31,7 +31,7 @@ from duckflow.tools.shell import TAKE_OVER
 
 
 class Dispatcher:
-    """Runs the actions of decisions in order, and the tasks of the background (A3, A4)."""
+    """Runs the actions of decisions in order, and the actions of background tasks (A3, A4)."""
 
     def __init__(
         self,
@@ -52,14 +52,14 @@ class Dispatcher:
         self._runner = runner
         self._log = runner.log
         self._hook_answer: tuple[str, str] | None = None
-        """Digest of the last call that hooks saw, and their reason to ask the user."""
+        """Digest of the last call that hooks judged, and their reason to ask the user."""
 
     @property
     def _state(self) -> AgentState:
         return self._session.state
 
     async def run_queue(self) -> bool:
-        """Run the queued actions. Return False if the next one waits for the user."""
+        """Run the queued actions. Return False if the next action waits for the user's approval."""
         await self._catalogue.ready()
         await self._effects.discard_unwanted(self._state)
         while self._state.queue:
@@ -68,7 +68,7 @@ class Dispatcher:
         return True
 
     async def end_background(self, *, cancelled: bool = False) -> bool:
-        """End the background commands. Return True if their effects must be settled next (G11)."""
+        """End the background commands. Return True if actions that apply their effects were queued (G11)."""
         left = await self._effects.left_over(self._state, background=True, cancelled=cancelled)
         how = "cancelled" if cancelled else "with_request"
         ended = (CommandEnded(command=one, how=how) for one in self._state.background_commands)
@@ -84,7 +84,7 @@ class Dispatcher:
                 return
 
     async def _offer_interrupted(self) -> None:
-        """Ask about the effects of a cancelled command. They are not discarded or applied unasked (G9)."""
+        """Ask the user about the effects of a cancelled command. They are not discarded unasked (G9)."""
         left = await self._effects.left_over(self._state, background=False, cancelled=True)
         if left:
             self._session.record(ActionQueued(actions=left))
@@ -95,28 +95,28 @@ class Dispatcher:
         await self.run_now(await self._log.changed_files())
 
     async def look_at_mentions(self, text: str) -> None:
-        """Show the model the items, other than files, that the user's message mentions."""
+        """Give the model the items, other than files, that the user's message mentions with @."""
         await self._catalogue.ready()
         await self.run_now(self._catalogue.mentioned(text), by_user=True)
 
     def changing(self, actions: Sequence[Action]) -> tuple[int, ...]:
-        """Return the places of the actions that may change something."""
+        """Return the indexes of the actions that may change something."""
         return tuple(place for place, one in enumerate(actions) if not self._catalogue.only_looks(one))
 
     def refuse_queue(self, reason: str) -> None:
-        """Run none of the queued actions, and give the model the reason."""
+        """Refuse all queued actions, and give the model the reason."""
         if self._state.queue:
             self._log.refuse(self._state.queue[0], Refused(reason), None)
 
     async def run_now(self, actions: Sequence[Action], *, by_user: bool = False) -> None:
-        """Run actions of the program or the user. Skip reads that need the user's approval."""
+        """Run actions of the program or the user. Skip reads that the user would have to approve."""
         for action in actions:
             call = ResolvedCall(action, *self._catalogue.validate(action))
             if not await self._gate.asks_to_read(call):
                 await self._run(ReviewedCall(call), may_ask=False, by_user=by_user)
 
     async def run_task(self, task: Task) -> ActionFinished:
-        """Run one background task. If it needs the user, wait for the answer."""
+        """Run one background task. If it needs the user's approval, wait for the answer."""
         action = Action(operation=task.operation, args=task.args, reasoning=purpose_of(self._state, task))
         await self._catalogue.ready()
         waiting = [action]
@@ -127,11 +127,11 @@ class Dispatcher:
                 return self._log.refuse(waiting[0], error, task.task_id)
             ended = await self._run(reviewed, task_id=task.task_id)
             if ended.outcome == "ok" and (*ended.then, *waiting[1:]):
-                waiting = [*ended.then, *waiting[1:]]  # such as taking over the effects of a command
+                waiting = [*ended.then, *waiting[1:]]  # for example, to apply the effects of a command
                 continue
             if ended.outcome != "refused":
                 return ended
-            waiting[0] = reviewed.call.action  # its file changed at the last moment, so ask again
+            waiting[0] = reviewed.call.action  # a file changed just before the action started, so ask again
 
     async def _run_next(self, action: Action) -> bool:
         if (notice := await self._gate.notice(self._state)) is not None:
@@ -145,7 +145,7 @@ class Dispatcher:
         if approval is not None and approval.digest != self._state.approved:
             if self._state.approved is not None and approval.because == "mode":
                 approval = replace(approval, because="changed")
-            if self._state.approval is None:  # otherwise, a background task asked first
+            if self._state.approval is None:  # otherwise, a background task has already asked
                 self._steps.await_approval(approval)
                 self._hooks.notify("permission_prompt", approval.action.operation)
             return False
@@ -153,7 +153,7 @@ class Dispatcher:
         return True
 
     def _resolve(self, action: Action) -> ResolvedCall:
-        """Return the call with secrets in place of their markers. Refuse one that would lose a secret."""
+        """Return the call with secrets instead of markers. Refuse a call that would destroy a secret."""
         meant = self._session.redactor.restore(action)
         tool, args = self._catalogue.validate(meant)
         if tool.effect not in ("read", "consent"):
@@ -168,7 +168,7 @@ class Dispatcher:
             return None
 
     async def edit(self, approval: Approval, text: str) -> ApprovalAnswered:
-        """Approve the user's version of the action. If its files changed, the user is asked again."""
+        """Approve the action as the user edited it. If its files have changed, the user is asked again."""
         if not approval.editable:
             raise UsageError("approval.not_editable", operation=approval.action.operation)
         try:
@@ -200,7 +200,7 @@ class Dispatcher:
         await self._effects.discard(action)
 
     async def _permit_task(self, task: Task, call: ResolvedCall) -> ReviewedCall:
-        """Return the call of a task once it may run, after asking if needed. Raise Refused if refused."""
+        """Return the call of a task once it may run. Ask the user if needed; raise Refused if they say no."""
         while True:
             answer = self._state.task_answer
             if answer is not None and not answer.yes:

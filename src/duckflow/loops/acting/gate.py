@@ -1,4 +1,4 @@
-"""The gate: decide by the policy whether an action may run now, or the user must be asked."""
+"""The gate: decides by the policy whether an action runs, is refused, or needs the user's approval."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ class _Targets(NamedTuple):
 
 
 class ReviewedCall(NamedTuple):
-    """Call that may run once the user has approved it, if an approval is needed."""
+    """Call that was reviewed: it may run once the user has approved it, or at once without `approval`."""
 
     call: ResolvedCall
     approval: Approval | None = None
@@ -62,7 +62,7 @@ class ReviewedCall(NamedTuple):
 
 
 class Gate:
-    """Reviews each call before it runs. `sandbox` probes the sandbox for commands."""
+    """Reviews each call before it runs. `sandbox` finds the sandbox for commands."""
 
     def __init__(
         self,
@@ -78,10 +78,10 @@ class Gate:
         self._network_open = network_open
         self._told = False
         self._shown: ReviewedCall | None = None
-        """The last write that the user was asked about."""
+        """Last write about which the user was asked."""
 
     async def notice(self, state: AgentState) -> ErrorReported | None:
-        """Return a notice, once, if mode `auto` has to ask because commands can't work on a copy."""
+        """Return a notice, once, if mode `auto` must ask questions because commands can't work on a copy."""
         if self._told or state.mode != "auto":
             return None
         sandbox = await self._sandbox()
@@ -93,7 +93,7 @@ class Gate:
     async def review(
         self, state: AgentState, call: ResolvedCall, objection: str | None, hooked: str = ""
     ) -> ReviewedCall:
-        """Return the call with its question, if any; `hooked` is a hook's reason. Raise Refused if denied."""
+        """Return the call and its question. `hooked` is a hook's reason to ask. Raise Refused if denied."""
         if digest_of((call.action,)) in state.refused:
             raise Refused(SAID_NO_BEFORE)
         targets = await asyncio.to_thread(self._look, call)
@@ -112,7 +112,7 @@ class Gate:
         )
         ruling = decide(state.mode, case._replace(remembered=kind in state.allowed))
         _refuse_denied(ruling)
-        # The user is asked about the effects of a command that works on a copy, not about the command.
+        # If a command works on a copy, the user is asked about its effects and not about the command.
         doubt = objection if not works_on_copy and (effect != "read" or proposal.difference) else None
         if doubt or hooked:
             reason = PolicyVerdict(verdict="ask", reason=hooked, because="hook")
@@ -137,16 +137,16 @@ class Gate:
         return self._shown
 
     async def proposal(self, call: ResolvedCall) -> Proposal:
-        """Return the proposal of a call for the current files. Raise ToolError if it is not possible."""
+        """Return what a call would change in the current files. Raise ToolError if it is not possible."""
         return await self._propose(call, (await asyncio.to_thread(self._look, call)).before)
 
     async def _propose(self, call: ResolvedCall, before: dict[str, str | None]) -> Proposal:
-        """Return the proposal last shown for a call if its files are unchanged, otherwise a new one."""
+        """Return the proposal that the user saw for this call if its files are unchanged, else a new one."""
         if (
             call.tool.operation == "task_loop.run"
         ):  # changes nothing, but a decision in doubt may not start it
             return Proposal(json.dumps(call.action.args, ensure_ascii=False, indent=2))
-        if call.tool.effect == "read":  # may read nothing before it is allowed
+        if call.tool.effect == "read":  # must not read anything before it is allowed
             return Proposal()
         shown = self._shown
         known = shown.approval if shown and shown.proposal.write else None
@@ -162,7 +162,7 @@ class Gate:
             yield "secrets"
 
     def _scripts(self, command: str) -> dict[str, str]:
-        """Return the digests of the files that a command names. An approval covers only this content."""
+        """Return the SHA-256 of each file that a command names. An approval covers only this content."""
         found: dict[str, str] = {}
         for path in named_files(command):
             with suppress(ToolError):
@@ -172,7 +172,7 @@ class Gate:
         return found
 
     async def asks_to_read(self, call: ResolvedCall) -> bool:
-        """Return whether the user must decide about this read, so that the program may not do it unasked."""
+        """Return whether a read is protected or outside the workspace, so that only the user can allow it."""
         if call.tool.effect != "read":
             return False
         try:
@@ -183,7 +183,7 @@ class Gate:
 
     async def _case(self, state: AgentState, call: ResolvedCall, targets: _Targets) -> PolicyCase:
         effect = call.tool.effect
-        # The sandbox is probed only if it matters, because the first probe takes a moment.
+        # The sandbox is looked for only if it matters, because finding it takes a moment.
         sandbox = await self._sandbox() if effect == "execute" or state.mode == "auto" else None
         return PolicyCase(
             effect=effect,
@@ -237,7 +237,7 @@ class Gate:
             return rate(("unclear",))
 
     def _place_of(self, path: str) -> Place:
-        """Return the kind of place that a word of a command names, judged by the name alone."""
+        """Classify a path in a command by its name alone: outside, Duckflow's own, protected and so on."""
         root = str(self._workspace.root)
         if path.startswith("~") or ".." in path.split("/"):
             return "outside"
@@ -248,7 +248,7 @@ class Gate:
                 return "outside"
             path = path[len(root) :]
         if is_environment_program(path):
-            return "inside"  # running one is ordinary; changing one shows in the effects of the command
+            return "inside"  # running it is ordinary; changing it shows in the effects of the command
         return _PLACES[protection_of(path)]
 
 
@@ -267,7 +267,7 @@ def _kind(effect: ToolEffect, paths: Iterable[str], command: str | None) -> Appr
 
 
 def _files_at_once(state: AgentState, call: ResolvedCall, touched: Iterable[str]) -> int:
-    """Return the number of files changed since the user last answered, including the queued ones."""
+    """Return the number of files that change without the user seeing it: already changed and queued ones."""
     if call.tool.effect not in ("write", "delete") or state.list_granted:
         return 0
     waiting: list[tuple[str, object]] = [(one.operation, one.args.get("path")) for one in state.queue]

@@ -21,7 +21,7 @@ from duckflow.tools.catalogue import ToolResult
 
 
 class ActionRunner:
-    """Runs calls that the gate let through, and records them in `log`."""
+    """Runs calls that the gate allowed, and records them in `log`."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class ActionRunner:
     async def run(
         self, reviewed: ReviewedCall, *, task_id: str | None, may_ask: bool, by_user: bool
     ) -> ActionFinished:
-        """Run a call. Without `may_ask` it comes from the program or the user, so no hook sees its result."""
+        """Run a call. Without `may_ask`, it comes from the program or the user: no hook sees its result."""
         (action, tool, args), approval, proposal = reviewed
         await self._session.pause()
         access = self.log.start(action, task_id, tool.effect, permit_of(approval), proposal.write)

@@ -1,4 +1,4 @@
-"""Hooks of a session: choose those for an event, run them, and act on their verdicts (L5)."""
+"""Hooks of a session: choose the hooks for an event, run them, and act on their verdicts (L5)."""
 
 import asyncio
 import json
@@ -26,11 +26,11 @@ PERMISSION_MODES: dict[Mode, str] = {
 Question = Literal["permission_prompt", "elicitation_dialog"]
 _EXIT_LINE = lazy_regex(r"\Aexit code -?\d+\n?")
 _LAST_WORD_S = 10.0
-"""Time in seconds that the end of a session waits for hooks that report its last question."""
+"""Time in seconds that the end of a session waits for hooks that still report a question."""
 
 
 class Hooks:
-    """Runs the hooks of an event in parallel, and records how each ended."""
+    """Runs the hooks for an event in parallel, and records how each hook ended."""
 
     def __init__(self, session: Session, hooks: Sequence[Hook], shell: HookShell) -> None:
         self._session = session
@@ -40,10 +40,10 @@ class Hooks:
         self._starting: asyncio.Task[Sequence[HookVerdict]] | None = None
         self._stopped_before = False
         self.halted = False
-        """True if a hook wants the work on this message to end (`"continue": false`)."""
+        """True if a hook asked to stop working on this message (`"continue": false`)."""
 
     def start(self, *, resumed: bool) -> None:
-        """Start the hooks for an opened session. Their output goes to the model with the first message."""
+        """Start the hooks for an opened session. The model gets their output with the first message."""
         chosen = self._for("SessionStart", source := "resume" if resumed else "startup")
         if chosen:
             self._starting = asyncio.ensure_future(self._run(chosen, {"source": source}))
@@ -57,7 +57,7 @@ class Hooks:
         return "; ".join(one.reason for one in verdicts if one.outcome == "asks")
 
     async def after(self, call: ResolvedCall, result: ToolResult) -> ToolResult:
-        """Return the result of an action with the remarks of hooks about it."""
+        """Return the result of an action, with the remarks that hooks make about it."""
         response = _response(call, result, self._shell.folder)
         verdicts = await self._around("PostToolUse", call, {"tool_response": response})
         said = [one.reason for one in verdicts if one.outcome == "blocked"]
@@ -76,14 +76,14 @@ class Hooks:
         return _from_hook(added) if added else ""
 
     async def stop(self) -> bool:
-        """Return True if a hook wants more work on a request that ends. Its reason goes to the model."""
+        """Return True if a hook wants work on the request to continue. The model gets the hook's reason."""
         more = {"stop_hook_active": self._stopped_before, "last_assistant_message": self._session.state.reply}
         verdicts = await self._run(self._for("Stop"), more)
         self._stopped_before = any(one.outcome == "blocked" for one in verdicts)
         return self._stopped_before
 
     def notify(self, kind: Question, message: str) -> None:
-        """Report in the background that a question waits for the user."""
+        """Tell hooks, in the background, that a question waits for the user."""
         chosen = self._for("Notification", kind)
         if chosen:
             told = {"message": message, "notification_type": kind}
@@ -92,20 +92,20 @@ class Hooks:
             task.add_done_callback(self._behind.discard)
 
     async def aclose(self) -> None:
-        """Run the hooks for the end of the session, after those that still run."""
+        """Run the hooks for the end of the session, after the hooks that are still running."""
         if self._behind:
             await asyncio.wait(self._behind, timeout=_LAST_WORD_S)
         running: list[asyncio.Task[Any]] = [*self._behind, *([self._starting] if self._starting else [])]
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-        if self._session.state.seq:  # otherwise it was never opened
+        if self._session.state.seq:  # otherwise the session was never opened
             await self._run(self._for("SessionEnd"), {"reason": "other"})
 
     async def _around(
         self, event: HookEvent, call: ResolvedCall, more: dict[str, Any] | None = None
     ) -> Sequence[HookVerdict]:
-        """Return the verdicts about an action. The program's own calls were reviewed before."""
+        """Return the verdicts of hooks about an action; none for calls that the program itself makes."""
         hooks = () if call.tool.by_program else self._for(event)
         tools = known_as(call.action, self._shell.folder) if hooks else ()
         chosen: list[tuple[Hook, KnownTool]] = []
@@ -155,7 +155,7 @@ def _from_hook(said: str) -> str:
 
 
 def _response(call: ResolvedCall, result: ToolResult, root: str) -> dict[str, Any]:
-    """Return the result of an action in Claude Code's form. A command's output has no exit code line."""
+    """Return the result of an action in the form of Claude Code, without the exit code line of commands."""
     if call.tool.effect == "execute":
         ended = {"stdout": _EXIT_LINE.sub("", result.text), "stderr": "", "interrupted": False}
         return {**ended, "exit_code": result.exit_code}

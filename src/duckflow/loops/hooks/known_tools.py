@@ -1,4 +1,4 @@
-"""Duckflow's operations under the names and arguments that hooks written for Claude Code expect (L5)."""
+"""Translates operations to the tool names and arguments that hooks written for Claude Code expect (L5)."""
 
 import os
 import re
@@ -16,16 +16,16 @@ _PARTS = lazy_regex(r"&&|\|\||[;|&\n]")
 
 
 class KnownTool(NamedTuple):
-    """Tool as a hook knows it."""
+    """Tool name and input, as a hook receives them."""
 
     name: str
     input: dict[str, Any]
 
 
 def known_as(action: Action, root: str) -> tuple[KnownTool, ...]:
-    """Return the tools that an action counts as. A hook sees the first one that it matches.
+    """Return the Claude Code tools that an action corresponds to. A hook gets the first one it matches.
 
-    Claude Code has no tool for deleting or moving: that is `rm` or `mv`, and a change of the file.
+    Claude Code has no tools for deleting and moving: they count as `rm` or `mv`, and as a change of the file.
     """
     args: dict[str, Any] = dict(action.args)
 
@@ -95,12 +95,12 @@ def _text(args: dict[str, Any], name: str) -> str:
 
 
 def fits(hook: Hook, tool: KnownTool) -> bool:
-    """Return whether a hook is for this tool."""
+    """Return whether a hook applies to this tool."""
     return matches(hook.matcher, tool.name) and _meets(hook.condition, tool)
 
 
 def matches(matcher: str, name: str) -> bool:
-    """Return whether a matcher fits: one or more exact names, or a pattern that occurs in the name."""
+    """Return whether a matcher fits a tool name: it is a list of names, or a pattern to find in the name."""
     if matcher in ("", "*"):
         return True
     if _EXACT.fullmatch(matcher):
@@ -108,11 +108,11 @@ def matches(matcher: str, name: str) -> bool:
     try:
         return re.search(matcher, name) is not None
     except re.error:
-        return True  # an invalid pattern fits everything, because a hook can only tighten
+        return True  # an invalid pattern fits everything, because a hook can only make rules stricter
 
 
 def _meets(condition: str, tool: KnownTool) -> bool:
-    """Return whether a rule such as `Bash(git push *)` holds. An invalid rule holds: hooks only tighten."""
+    """Return whether a rule such as `Bash(git push *)` fits. Invalid rules fit: hooks only restrict."""
     if not condition:
         return True
     found = _CONDITION.fullmatch(condition)

@@ -1,4 +1,4 @@
-"""Run hooks and read their verdicts: exit codes or printed JSON (L5). Hooks tighten, never loosen."""
+"""Run hooks and read their verdicts: exit codes or printed JSON (L5). Hooks can restrict, but not allow."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _MOST_BYTES = 100_000
 
 
 class HookEnd(NamedTuple):
-    """End of a hook. Without an exit code, it could not be started, or took too long."""
+    """Result of a hook. The exit code is None if the hook could not be started or took too long."""
 
     exit_code: int | None
     output: str = ""
@@ -22,14 +22,14 @@ class HookEnd(NamedTuple):
 
 
 class HookShell(NamedTuple):
-    """Shell, folder and environment of hooks. The environment has no keys."""
+    """Shell, folder and environment for hooks. Variables with keys are left out."""
 
     program: str | None
     folder: str
     environment: Mapping[str, str]
 
     async def run(self, command: str, given: bytes, seconds: float) -> HookEnd:
-        """Run a hook to its end."""
+        """Run a hook until it ends."""
         if self.program is None:
             return HookEnd(None, errors="there is no shell")
         try:
@@ -51,16 +51,16 @@ class HookShell(NamedTuple):
 
 
 BLOCKS = 2
-"""Exit code that refuses."""
+"""Exit code by which a hook refuses."""
 
 _REASON = 2_000
 _CONTEXT = 10_000
 _SPEAKS = ("UserPromptSubmit", "SessionStart")
-"""Events whose hooks print text for the model, which goes into the prompt."""
+"""Events whose hooks print plain text for the model, which is added to the prompt."""
 
 
 class HookVerdict(NamedTuple):
-    """Outcome, reason, text for the model, and whether all work must stop here."""
+    """Outcome, reason, text for the model, and whether all work must stop."""
 
     outcome: HookOutcome
     reason: str = ""
@@ -82,7 +82,7 @@ def read_verdict(hook: Hook, ended: HookEnd) -> HookVerdict:
 
 
 def _failed(hook: Hook, ended: HookEnd) -> HookVerdict:
-    """Return the verdict of a hook that failed. If it did not end before an action, the user is asked."""
+    """Return the verdict of a failed hook. If it did not finish before an action, the user is asked."""
     code = "" if ended.exit_code is None else f"exit code {ended.exit_code}"
     reason = cut(": ".join(part for part in (code, ended.errors) if part), _REASON)
     if hook.blocks_on_failure:

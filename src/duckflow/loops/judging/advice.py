@@ -1,4 +1,4 @@
-"""Advice for the user: causes of failures, a second opinion, and a progress report."""
+"""Advice for the user: the cause of failures, the opinion of another model, and a progress report."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -32,7 +32,7 @@ async def find_cause(advisor: Advisor, state: AgentState, said: str = "") -> str
 
 
 async def second_opinion(advisor: Advisor, state: AgentState, said: str = "") -> str:
-    """Return another model's opinion, or a progress report if it has none."""
+    """Return another model's opinion, or a progress report if that model gives none."""
     found = await advisor.ask(_question(state, said, "second_opinion"))
     if found is not None:
         return _shown("advice.opinion", found)
@@ -62,7 +62,7 @@ def _failures(state: AgentState) -> tuple[str, ...]:
 
 
 def work_so_far(state: AgentState, error: ProviderError) -> tuple[ErrorReported, Reply]:
-    """Return the error and the work done before it, for when the model fails (A6)."""
+    """Return the error, and a reply about the work done before the model failed (A6)."""
     report, unusable = ErrorReported.of(error), isinstance(error, BadAnswer)
     if unusable:
         report = replace(report, key="llm.bad_last_answer")
@@ -89,7 +89,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def progress_text(state: AgentState) -> str:
-    """Return goal, scored requirements, changed files, failures and findings."""
+    """Return a report: goal, scored requirements, changed files, failures and findings."""
     request = state.request
     return "\n".join([text("progress.title"), *(_progress(state, request) if request else ())])
 

@@ -1,4 +1,4 @@
-"""Carries out answers to approvals and consultations. `domain/questions/consultation.py` has the effects."""
+"""Carries out answers to approvals and consultations. Effects are in `domain/questions/consultation.py`."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from duckflow.loops.thinking.advisor import Advisor
 
 @dataclass(eq=False)
 class UserAnswers:
-    """Carries out answers. Advice is fetched before an answer is recorded, so a failure changes nothing."""
+    """Carries out answers. Gets advice before it records an answer, so that a failure changes nothing."""
 
     _session: Session
     _dispatcher: Dispatcher
@@ -53,7 +53,7 @@ class UserAnswers:
         self._steps.answer_approval(yes=answered.yes)
 
     async def choose(self, answer: ChooseWay) -> RequestOutcome | None:
-        """Carry out the answer to the open consultation; None if the work continues."""
+        """Carry out the answer to the open consultation. Return the outcome, None if the work continues."""
         consultation = self._state.consultation
         if consultation is None:
             return None
@@ -92,7 +92,7 @@ class UserAnswers:
         return f"{found}\n\n{text('consultation.your_word')}" if effect.analyses else found
 
     async def _plan(self) -> None:
-        """Divide the work. Without a plan, the model was told to do the smallest part first."""
+        """Divide the work into a plan. If that fails, the model still knows to do the smallest part first."""
         request = self._state.request
         if request is None:
             return

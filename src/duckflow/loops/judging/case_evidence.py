@@ -1,4 +1,4 @@
-"""Collects the evidence for a verdict: differences, last commands, checks, and sources of a reply (J2)."""
+"""Collects evidence for a verdict: diffs, last commands, checks, and the sources of a reply (J2)."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,24 +23,24 @@ from duckflow.safety.policy.protected import is_secret
 from duckflow.safety.sandbox.view.git_settings import ignored_paths
 
 _BEFORE = 2
-"""Number of commands to show that ran before the last change, if none ran after it."""
+"""Number of commands from before the last change to show if none ran after it."""
 
 _MOST = 120_000
-"""Most characters of differences to keep with a verdict."""
+"""Largest number of characters of diffs to keep with a verdict."""
 
 _MUCH, _TESTS = 10_000, 3_000
-"""If all differences exceed the first number of characters, those of tests are cut to the second."""
+"""If all diffs together exceed the first number of characters, each diff of a test is cut to the second."""
 
 _REMOVED = 2_000
 
 _OUTPUT = 3_000
 
 _OWN = ("file_ops.", "shell.")
-"""Operations whose results are shown as differences and command output instead."""
+"""Operations whose results are shown as diffs and command output instead."""
 
 
 class CaseEvidence(NamedTuple):
-    """Evidence for one verdict. `checks` has the facts and results under new ids."""
+    """Evidence for one verdict. `checks` holds the facts and results as evidence with new ids."""
 
     changed: tuple[str, ...]
     facts: tuple[Fact, ...]
@@ -102,7 +102,7 @@ class CaseEvidenceCollector:
         )
 
     def _visible(self, request: Request) -> tuple[str, ...]:
-        """Return the changed files without caches and, if others remain, without ignored files."""
+        """Return the changed files without caches. Leave out ignored files, unless there are no others."""
         own = [path for path in request.changed if not is_cache(path) and ".git" not in path.split("/")]
         ignored = ignored_paths(str(self._workspace.root), own)
         return tuple(path for path in own if path not in ignored) or tuple(own)
@@ -111,7 +111,7 @@ class CaseEvidenceCollector:
 def _found_by(
     state: AgentState, request: Request, seen: Mapping[str, Evidence], *, informs: bool
 ) -> tuple[Evidence, ...]:
-    """Return the results of actions. If the reply `informs`, include the sources that it may rest on."""
+    """Return results of actions as evidence. If the reply `informs`, include what it may be based on."""
     asked = any(one.asks_for == "information" for one in request.objective.requirements)
     found: dict[str, Evidence] = {}
     for entry in state.transcript:
@@ -133,7 +133,7 @@ def _found_by(
 
 
 def _last_runs(request: Request) -> Iterable[tuple[CommandRun, str]]:
-    """Return the last run of each command since the last change; without any, the last runs before it."""
+    """Return each command's last run since the last change; if there is none, the last runs before it."""
     last = list({run.command.strip(): run for run in request.commands}.values())
     current = [run for run in last if run.revision == request.objective.revision]
     if current or not request.changed:

@@ -1,4 +1,4 @@
-"""Consultations: questions to the user, and texts that tell the model the answer."""
+"""Consultations: questions to the user, and the texts that tell the model the user's answer."""
 
 from collections.abc import Iterator, Sequence
 
@@ -21,19 +21,19 @@ from duckflow.domain.text import cut
 from duckflow.evaluation.continuation import situation_of
 
 CAUSES = ("limit", "errors", "stamina")
-"""Causes that the question names in addition to the situation."""
+"""Causes that the question names besides its situation."""
 
 SPENT = ("limit", "budget")
-"""Causes of an over-exertion that mean a used-up limit. The question describes them differently."""
+"""Causes of "over_exertion" that mean a used-up limit, for which the question has other words."""
 
 LOST = "model"
-"""Cause of an escalation after the model itself failed."""
+"""Cause of an escalation when the model itself failed."""
 
 CARRY_ON: tuple[Choice, ...] = ("go_on", "accept", "simplify", "different_way")
-"""Choices after a used-up limit or a failed model, which are no fault of the work."""
+"""Choices after a used-up limit or a failed model, where the work itself is not at fault."""
 
 PARTS = ("request", "attempts", "score", "missing", "collected", "checks", "quality")
-"""Parts of the situation report in order (J5)."""
+"""Parts of the situation report, in order (J5)."""
 
 WISHES: dict[Choice, str] = {
     "more_information": "The user adds what you did not know:",
@@ -65,13 +65,13 @@ _LISTED, _NAMES = 200, 5
 def consult(
     state: AgentState, kind: ConsultationKind, cause: str = "", **values: JsonValue
 ) -> ConsultationRequested:
-    """Return the question for this situation: in words, without numbers, with the known reasons."""
+    """Return the question for this situation, in words and without numbers, with the known reasons."""
     failing = state.request.failing if state.request else ()
     known: dict[str, JsonValue] = {"failing": cut(", ".join(failing), _LISTED)}
     if kind == "escalation" and state.request:
         known |= situation_of(state.request.objective)
     known |= values
-    # A used-up limit is described as such, because the work may have made progress.
+    # A used-up limit has its own text, because the work may have made progress.
     spent = (kind == "over_exertion" and cause in SPENT) or cause == LOST
     return ConsultationRequested(
         kind=kind,
@@ -87,7 +87,7 @@ def consult(
 
 
 def wish(state: AgentState, answer: ChooseWay, found: str = "") -> str:
-    """Return the text for the model: the choice, the user's words, and the findings."""
+    """Return the text about an answer for the model: the choice, the user's words, and the findings."""
     strategies = state.request.objective.strategies if state.request else ()
     tried = cut("; ".join(strategies), _LISTED) or "what was tried before"
     failed = cut(", ".join(state.request.failing if state.request else ()), _LISTED) or "what was tried"
@@ -139,7 +139,7 @@ def _known(name: str, what: Sequence[str]) -> TextLine:
 
 
 def _repeated(history: Sequence[LoopTrace]) -> tuple[str, ...]:
-    """Return the targets of the last loop's calls that earlier loops made too."""
+    """Return the targets of calls in the last loop that earlier loops had already made."""
     if not history:
         return ()
     before = {act.call for trace in history[:-1] for act in trace.acts}

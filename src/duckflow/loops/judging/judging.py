@@ -1,4 +1,4 @@
-"""Judges requests: finds requirements while the work runs, and gives verdicts from evidence."""
+"""Judges requests: finds requirements while the work runs, and gives verdicts based on evidence."""
 
 import asyncio
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ class Judging:
         return self._session.state
 
     def begin(self, decision: Decision, named: Sequence[str] = ()) -> None:
-        """Search for requirements in the background, unless the decision named them or it is talk (J1)."""
+        """Start a background search for requirements, unless the decision named them or is only talk (J1)."""
         request = self._state.request
         if request is None or request.objective.requirements:
             return
@@ -70,7 +70,7 @@ class Judging:
             self._search = asyncio.create_task(self._find_requirements(request, tells=True))
 
     async def refuses(self, actions: Sequence[Action]) -> bool:
-        """Return whether these actions were part of a failed attempt (J4). Small models may repeat theirs."""
+        """Return whether these actions were in a failed attempt (J4). Small models may repeat theirs."""
         objective = self._objective()
         if objective is None or not actions or await self._advisor.is_small("creative"):
             return False
@@ -90,7 +90,7 @@ class Judging:
             self._session.record(AttemptPlanned(number=number, plan=plan, told=plan_text(plan)))
 
     async def judge(self) -> Finding:
-        """Judge the request by the evidence. If it is not done, plan the next attempt."""
+        """Judge the request by the evidence. If it is not done, plan another attempt."""
         request = self._state.request
         if request is None:
             return "done"
@@ -98,7 +98,7 @@ class Judging:
             return "tests"
         passed = await self._verifying.run()
         if request.profile is None and not request.acted:
-            request = await self._requirements(request)  # the search also names the kind of task
+            request = await self._requirements(request)  # this search also finds the kind of task
         if self._is_talk(request):
             if passed is not False:
                 self.stop()
@@ -118,16 +118,16 @@ class Judging:
         return "again"
 
     async def settle(self, error: ProviderError) -> bool:
-        """Judge the work after the model failed; True if the request is done (A6, M3).
+        """Judge the work after the model failed. Return True if the request is done (A6, M3).
 
-        If the evaluator is the same unreachable model, only checks decide.
+        If the evaluator is the same unreachable model, only the checks decide.
         """
         request = self._state.request
         if request is None:
             return True
         objective = request.objective
         if objective.evaluation is not None and not objective.current.tried:
-            return objective.evaluation.done  # nothing was done since
+            return objective.evaluation.done  # nothing was done since the last verdict
         passed = await self._verifying.run()
         reached = isinstance(error, BadAnswer) or not self._advisor.same_model("evaluator", "creative")
         if reached:
@@ -149,18 +149,18 @@ class Judging:
         own = replace(now, changed=seen.changed)
         results = seen.results
         if not await self._advisor.is_small("evaluator"):
-            # A large model can tell whether the request was to fix earlier failures.
+            # A large model can tell whether the request was to fix failures that existed before.
             results = tuple(
                 replace(one, binding=one.binding and one.compared and not one.before) for one in results
             )
         case = build_case(own, self._state.reply, seen.evidence, seen.facts, results, ran=ran, passed=passed)
         if not asks and passed is None and case.verification == "passed":
-            # The model failed before it finished, so tests that pass now don't prove the whole request.
+            # The model failed before it finished, so passing tests do not prove that the request is done.
             case = replace(case, verification="none")
-        # For talk the verifying command decides, without an evaluator.
+        # For talk, the verifying command decides without an evaluator.
         asks = asks and not self._is_talk(now)
         evaluation = await self._verdict(case, seen.facts) if asks else compute_verdict(case, None)
-        # Failures of commands and checks come first.
+        # List failures of commands and checks before other missing things.
         failed = (
             one_line(one.text, _LINE) for one in seen.results if one.state == "failed" and not one.before
         )
@@ -179,7 +179,7 @@ class Judging:
             self._search = None
 
     async def aclose(self) -> None:
-        """Cancel the search and wait for its end."""
+        """Cancel the search and wait until it has ended."""
         search = self._search
         self.stop()
         if search is not None:
@@ -198,7 +198,7 @@ class Judging:
         return self._state.request or now
 
     async def _find_requirements(self, request: Request, *, tells: bool = False) -> None:
-        """Ask for the requirements. With `tells`, the deciding model sees them too."""
+        """Ask a model for the requirements. With `tells`, the deciding model sees them, too."""
         asked = request.objective.request
         found = await self._advisor.ask(
             extract_task_requirements(asked, summary_of(self._state, with_request=False))
@@ -225,11 +225,11 @@ class Judging:
             return compute_verdict(case, None)
 
     async def _plan_next(self, case: EvaluationCase, evaluation: SatisfactionEvaluation) -> None:
-        """Analyse what is missing, and plan the next attempt differently (J4)."""
+        """Find out what is missing, and plan another attempt that works differently (J4)."""
         objective = self._objective()
         if objective is None:
             return
-        # A verdict that says what is missing needs no further question: one call plans the next attempt.
+        # If the verdict says what is missing, no further question is needed to plan the next attempt.
         missing, failure = plain_missing(evaluation), None
         if not missing.missing:
             missing = await self._advisor.ask(extract_missing_information(case, evaluation))
@@ -245,6 +245,6 @@ class Judging:
 
 
 def _ran_anything(request: Request, verify: str | None) -> bool:
-    """Return whether a command other than the verifying one was run."""
+    """Return whether a command other than the verifying command was run."""
     own = (verify or "").strip()
     return request.ran and (not own or any(one.command.strip() != own for one in request.commands))

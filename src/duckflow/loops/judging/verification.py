@@ -1,4 +1,4 @@
-"""The verifying command: the user's own, or the project's tests once the user agreed."""
+"""The verifying command: set by the user, or the project's tests once the user has agreed."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ WHY = "These are the project's own tests: they show whether the work is done."
 
 
 class Verification:
-    """Runs the verifying command; `tests` is None if the user can't be asked about the project's tests."""
+    """Runs the verifying command. `tests` is None if the user can't be asked about the project's tests."""
 
     def __init__(self, session: Session, dispatcher: Dispatcher, tests: ProjectTests | None = None) -> None:
         self._session = session
@@ -40,7 +40,7 @@ class Verification:
         return True
 
     async def run(self) -> bool | None:
-        """Run the command, and return whether it succeeds; None if there is no command."""
+        """Run the verifying command. Return whether it succeeded; None if there is no such command."""
         await self._settle()
         command = self._session.state.verify
         if not command:
@@ -54,7 +54,7 @@ class Verification:
         return ran is not None and ran.exit_code == 0
 
     def failures(self) -> tuple[str, ...]:
-        """Return the failures that the last run named."""
+        """Return the failures listed in the output of the last run."""
         state = self._session.state
         ran = _last(state, state.verify) if state.verify else None
         if ran is None or ran.exit_code == 0:
@@ -66,13 +66,13 @@ class Verification:
         return next((entry.text for entry in transcript if entry.evidence_id == ran.evidence_id), "")
 
     async def _settle(self) -> None:
-        """Remember the user's decision about the project's tests: if they ran, they may run again."""
+        """Remember whether the user let the project's tests run, which means that they may run again."""
         if not self._asked or self._tests is None:
             return
         command, self._asked = self._asked, ""
         ran = _last(self._session.state, command)
         if ran is not None and runner_is_missing(ran.exit_code, self._shown(ran)):
-            self._session.record(VerifySet(command=""))  # it says nothing of the work
+            self._session.record(VerifySet(command=""))  # a missing test runner says nothing about the work
             return
         wanted = ran is not None
         await asyncio.to_thread(self._tests.remember, command, wanted=wanted)

@@ -1,1 +1,1 @@
-"""Everything around a model call: models, guidance for small ones, rules, memory, titles."""
+"""Everything around a model call: models, help for small models, rules, memory and titles."""

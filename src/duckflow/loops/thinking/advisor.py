@@ -14,7 +14,7 @@ from duckflow.services.questions import ASKED, Answer, Draft, Question, put
 
 
 class Advisor:
-    """Asks the model of the right tier, by the table in `services/questions.py`."""
+    """Asks a side question to the model that the table in `services/questions.py` assigns to it."""
 
     def __init__(
         self, session: Session, tiers: Tiers, price: Callable[[str, Usage], Awaitable[float | None]]
@@ -24,7 +24,7 @@ class Advisor:
         self._price = price
 
     async def is_small(self, tier: TierName) -> bool:
-        """Return whether the model of a tier is small."""
+        """Return whether the model of a tier (creative, fast and so on) is small."""
         return (await self._tiers.client(tier)).traits.small
 
     def same_model(self, one: TierName, other: TierName) -> bool:
@@ -34,7 +34,7 @@ class Advisor:
     async def ask(
         self, question: Question[Draft, Answer], on_update: Callable[[LiveUpdate], None] = lambda _: None
     ) -> Answer:
-        """Return the answer or its fallback. Raise ProviderError if a question has no fallback."""
+        """Return the answer, or the question's fallback. Raise ProviderError if there is no fallback."""
         asked = ASKED[question.kind]
         try:
             client = await self._tiers.client(asked.tier)
@@ -55,7 +55,7 @@ class Advisor:
             self._session.record(*await self.priced(tier, ModelCall(output=output, tokens=error.usage)))
 
     async def priced(self, tier: TierName, *calls: ModelCall) -> list[UsageReported]:
-        """Return the usage of calls, with the price where it is known (K4)."""
+        """Return the usage of these calls, with the price if it is known (K4)."""
         model = self._tiers.name(tier)
         return [
             UsageReported(

@@ -1,4 +1,4 @@
-"""The note about the folder in a message: file names if there are few, otherwise counts, code first."""
+"""Note for the model about the files in the folder: their names if they are few, otherwise counts."""
 
 import re
 from collections import Counter
@@ -13,7 +13,7 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.paths import printable
 
 LISTED = 40
-"""Largest number of files for which each is named."""
+"""Largest number of files that are listed by name."""
 
 LONGEST = 1_200
 _MOST, _MOST_EACH, _DEPTH = 5_000, 1_000, 8

@@ -1,4 +1,4 @@
-"""Long-term memory: recalled when a request begins, extended when it ends, without a model (L2)."""
+"""Long-term memory: recalled when a request begins, and extended, without a model, when it ends (L2)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -15,17 +15,17 @@ from duckflow.loops.session import Session
 from duckflow.store.memory import Memories
 
 MOST_MEMORIES = 500
-"""Maximum number of notes; those unused for the longest time are dropped first."""
+"""Largest number of memories; those that were unused for the longest time are dropped first."""
 
 _REQUEST, _HOW = 80, 90
 _LATELY = 40
-"""Memories within this many transcript entries are not repeated."""
+"""Number of newest transcript entries in which a memory is not repeated."""
 _KINDS: dict[RequestOutcome, MemoryKind] = {"done": "worked", "accepted": "accepted", "stopped": "failed"}
 
 
 @dataclass(eq=False)
 class SessionMemory:
-    """Recalls and learns, if the settings allow it."""
+    """Recalls memories and learns new ones, if the settings allow it."""
 
     _session: Session
     _memories: Memories
@@ -33,7 +33,7 @@ class SessionMemory:
     _enabled: bool
 
     async def recall(self, text: str) -> None:
-        """Show the model related memories once, beside the message. A small model has no room for them."""
+        """Show the model the memories related to the message, once. A small model has no room for them."""
         if not self._enabled or (await self._traits()).small:
             return
         state = self._session.state
@@ -44,7 +44,7 @@ class SessionMemory:
             self._session.record(MemoryRecalled(texts=news))
 
     def learned(self, request: Request, outcome: RequestOutcome) -> tuple[MemoryKept, ...]:
-        """Return the lesson of a request that ends, if there is one."""
+        """Return the lesson of a request that ends, if it has one."""
         kind = _KINDS.get(outcome)
         if kind is None or not self._enabled or (lesson := lesson_of(request)) is None:
             return ()
@@ -52,7 +52,7 @@ class SessionMemory:
 
 
 def lesson_of(request: Request) -> str | None:
-    """Return one line on what failed and what worked; None if nothing failed."""
+    """Return one line on what failed and what worked. None if nothing failed."""
     attempts = request.objective.attempts
     if not any(not one.done for one in attempts):
         return None
@@ -61,7 +61,7 @@ def lesson_of(request: Request) -> str | None:
 
 
 def _told(attempts: tuple[AttemptResult, ...]) -> Iterator[str]:
-    """Yield the last failure and the success, marked by signs that need no translation."""
+    """Yield the last failure and the success, marked by signs instead of words."""
     failed = [one for one in attempts if not one.done]
     for one in (*failed[-1:], *(one for one in attempts[-1:] if one.done)):
         how = one.strategy or "; ".join(one.lessons)

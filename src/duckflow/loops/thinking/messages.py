@@ -1,4 +1,4 @@
-"""Reads a user's message: adds notes from hooks and the folder, and reads items that the message mentions."""
+"""Prepares a user's message: adds notes from hooks and about the folder, and reads mentioned items."""
 
 import asyncio
 import re
@@ -31,7 +31,7 @@ class MessageReader:
     _dispatcher: Dispatcher
 
     async def read(self, text: str, request_id: str) -> tuple[UserMessage, tuple[ErrorReported, ...]] | None:
-        """Add notes and pictures, and list those that can't be shown; None if a hook refuses the message."""
+        """Return the message with notes and pictures, and problems with these. None if a hook refuses it."""
         added = await self._hooks.submitted(text)
         if added is None:
             return None
@@ -43,7 +43,7 @@ class MessageReader:
         return message, problems
 
     async def look_ahead(self, said: UserMessage) -> None:
-        """Read @-mentioned items, for a small model also named files. Warn if pictures can't be seen."""
+        """Read @-mentioned items, for a small model also named files. Warn if it can't see pictures."""
         await self._dispatcher.look_at_mentions(said.text)
         traits = await self._model.traits()
         if said.pictures and not traits.sees:
@@ -55,7 +55,7 @@ class MessageReader:
 
 
 def reads_of_named(text: str, files: Sequence[str]) -> tuple[Action, ...]:
-    """Return a read of each file that the user's message names."""
+    """Return an action to read each file that the user's message names."""
     named = [path for path in files if _names(text, path)]
     return tuple(
         Action(operation="file_ops.read_file", args={"path": path}, reasoning="the user named it")

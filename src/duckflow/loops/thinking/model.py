@@ -1,4 +1,4 @@
-"""The model that decides: opened when needed, and asked in a dialect that it understands."""
+"""The model that makes decisions: opened when needed, and asked in a format that it understands."""
 
 from collections.abc import Callable, Iterator
 
@@ -29,14 +29,14 @@ from duckflow.services.questions import SHORTER_PROMPTS
 from duckflow.tools.catalogue import Catalogue
 
 SIMPLE: tuple[TaskProfile, ...] = ("simple_question", "general_chat", "file_operation")
-"""Profiles that the fast tier can handle."""
+"""Kinds of tasks that a model of the fast tier can handle."""
 
 LOW_COMPLEXITY = 0.3
-"""Complexity from which work is no longer simple."""
+"""Complexity from which on work counts as not simple."""
 
 
 class Dialects:
-    """Opens the dialect of each model, which asks it and reads its answers."""
+    """Opens a dialect for each model: the format in which it is asked and answers."""
 
     def __init__(
         self, catalogue: Catalogue, look: WorkspaceLook, rules: Rules, limits: DraftLimits, shell: Shell
@@ -48,10 +48,10 @@ class Dialects:
         self._shell = shell
         self._opened: dict[tuple[ModelTraits, RulesUse, int], Dialect] = {}
         self._without_tools: set[str] = set()
-        """Models whose servers have refused native tools."""
+        """Models whose servers have refused native tool calls."""
 
     async def open(self, client: ModelClient, use: RulesUse) -> Dialect:
-        """Return the dialect of a model, which remembers the conversation that it has shown."""
+        """Return the dialect of a model. It remembers which conversation the model has seen."""
         await self._catalogue.ready()
         known = client.traits, use, self._catalogue.revision
         if known not in self._opened:
@@ -59,24 +59,24 @@ class Dialects:
         return self._opened[known]
 
     async def preview(self, client: ModelClient, state: AgentState, *, current: bool) -> RenderedPrompt:
-        """Return the prompt for a state. The `current` one is trimmed as it was for the model."""
+        """Return the prompt for a state. With `current`, it is trimmed as for the model."""
         use = "cut" if state.rules_use == "whole" and self._rules.too_long else state.rules_use
         await self._catalogue.ready()
         known = self._opened.get((client.traits, use, self._catalogue.revision)) if current else None
         return await (known or await self._make(client, use)).preview(state)
 
     async def warm(self, client: ModelClient, use: RulesUse) -> None:
-        """Let a small model read the fixed part of its prompts in advance, because it reads slowly."""
+        """Let a small model, which reads slowly, read the fixed part of its prompts in advance."""
         if client.traits.small:
             await read_ahead(client, await self._rules.fit(client, use))
 
     def avoid_tools(self, name: str) -> None:
-        """Ask this model without native tools from now on."""
+        """Ask this model without native tool calls from now on."""
         self._without_tools.add(name)
         self._opened.clear()
 
     def clear(self) -> None:
-        """Open all dialects again when they are needed."""
+        """Forget all dialects, so that each is opened again when needed."""
         self._opened.clear()
 
     async def _make(self, client: ModelClient, use: RulesUse) -> Dialect:
@@ -91,19 +91,19 @@ class Dialects:
         return dialect(client, operations_of(self._catalogue), frame, self._misfits)
 
     def _misfits(self, decision: Decision) -> Iterator[str]:
-        """Yield unknown operations and misfitting arguments. They make the whole answer unusable (A6)."""
+        """Yield unknown operations and invalid arguments. They make the whole answer unusable (A6)."""
         return _refusals(decision, self._catalogue.validate)
 
     def _unknown_operations(self, decision: Decision) -> Iterator[str]:
-        """Yield unknown operations only, because a small model completes its arguments later."""
+        """Yield unknown operations, but not arguments, which a small model completes later."""
         return _refusals(decision, lambda action: self._catalogue.get(action.operation))
 
 
 class DecisionModel:
-    """Makes decisions with the creative tier, and leaves simple work to the fast one."""
+    """Makes decisions with the creative tier. Simple work goes to the fast tier."""
 
     tier: TierName = "creative"
-    """The tier of the current or last decision."""
+    """Tier of the current or last decision."""
 
     def __init__(self, session: Session, tiers: Tiers, advisor: Advisor, dialects: Dialects) -> None:
         self._session = session
@@ -126,10 +126,10 @@ class DecisionModel:
         try:
             await self._dialects.warm(await self._client(), self._session.state.rules_use)
         except (ProviderError, RulesTooLong):
-            return  # the first message meets the same error and reports it
+            return  # the first message gets the same error and reports it
 
     async def decide(self, state: AgentState) -> tuple[DecisionResult, list[UsageReported]]:
-        """Return the next decision and its usage, to be recorded together. Record the usage of a failure."""
+        """Return the next decision and its usage, to record together. Record the usage of a failed call."""
         self.tier = await self._tier_for(state)
         await self._session.pause()
         try:
@@ -148,7 +148,7 @@ class DecisionModel:
         return await self._dialects.preview(await self._client(), state, current=current)
 
     async def _decide(self, state: AgentState) -> DecisionResult:
-        """Ask again: with a shorter prompt if it was too long, as JSON text if the server refuses tools."""
+        """Ask for a decision. Retry with a shorter prompt if it is too long, or without native tool calls."""
         effort = effort_for_decision(state)
         for _ in range(SHORTER_PROMPTS):
             dialect = await self._dialects.open(await self._client(), state.rules_use)

@@ -1,4 +1,4 @@
-"""Pictures in a conversation, found by their mentions, and read again unless the file has changed."""
+"""Pictures that messages mention. They are read again for each prompt, unless the file has changed."""
 
 import asyncio
 import base64
@@ -16,11 +16,11 @@ from duckflow.llm.wrapping_client import WrappingClient
 from duckflow.safety.files.workspace import Workspace
 
 LARGEST = 5_000_000
-"""Most bytes of one picture that providers accept."""
+"""Largest picture, in bytes, that providers accept."""
 ALL_TOGETHER = 20_000_000
-"""Most bytes of all pictures in a prompt, newest first."""
+"""Largest total size, in bytes, of the pictures in a prompt. The newest pictures come first."""
 MOST = 8
-"""Most pictures of one message."""
+"""Largest number of pictures in one message."""
 
 _MENTION = lazy_regex(r'(?<![\w@])@(?:"([^"\n]{1,1000})"|(\S{1,1000}))')
 _NAMED = lazy_regex(r".+?\.(?:png|jpe?g|gif|webp)(?![a-z0-9_.-])", re.IGNORECASE)
@@ -28,7 +28,7 @@ _AFTER = ",.;:!?)]}'\"、。，．！？）」』"
 
 
 def media_of(data: bytes) -> str | None:
-    """Return the media type by the first bytes; None if it is no picture."""
+    """Return the media type, which the first bytes tell. None if the data is no picture."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):
@@ -59,7 +59,7 @@ def _report(what: str, path: str, **values: str | int) -> ErrorReported:
 
 
 def _path(workspace: Workspace, word: str) -> str:
-    """Return the file that a mention means. Japanese text may follow it without a space."""
+    """Return the file that a mention names. Japanese text may follow the name without a space."""
     named = _NAMED.match(word)
     for path in dict.fromkeys((word, word.rstrip(_AFTER), named.group() if named else word)):
         try:
@@ -86,7 +86,7 @@ def _look(workspace: Workspace, path: str) -> Picture | ErrorReported | None:
 
 
 class PictureClient(WrappingClient):
-    """Model client that adds the pictures that messages mention."""
+    """Model client that adds the pictures which messages mention."""
 
     def __init__(self, client: ModelClient, workspace: Workspace) -> None:
         super().__init__(client)
@@ -107,7 +107,7 @@ class PictureClient(WrappingClient):
                 yield piece
 
     def _read(self, messages: tuple[ChatMessage, ...], read: dict[str, str]) -> Iterator[ChatMessage]:
-        """Yield the messages with their pictures, newest first, and store the data in `read`."""
+        """Yield the messages with their pictures, newest first. Put the pictures' data into `read`."""
         room = ALL_TOGETHER
         for message in reversed(messages):
             shown: list[Picture] = []

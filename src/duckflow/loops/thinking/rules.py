@@ -1,4 +1,4 @@
-"""The project's rules files, shown to the model and trusted no more than any other file (L3)."""
+"""The project's rules files. The model sees them, but they are trusted no more than other files (L3)."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from duckflow.safety.files.workspace import Workspace
 _MOST = 10_000_000
 
 _WINDOW_SHARE = 4
-"""The rules may take a quarter of the window."""
+"""The rules may take up one part in this many of the model's context window."""
 
 
 class RulesTooLong(UserError):
@@ -21,7 +21,7 @@ class RulesTooLong(UserError):
 
 
 class Rules(Frozen):
-    """Rules that could be read, and notices about those that could not."""
+    """Rules that could be read, and notices about files that could not."""
 
     text: str = ""
     short: str = ""
@@ -31,7 +31,7 @@ class Rules(Frozen):
     problems: tuple[ErrorReported, ...] = ()
 
     async def fit(self, client: ModelClient, use: RulesUse) -> str:
-        """Return the rules for a model. Raise RulesTooLong until the user has decided what to do."""
+        """Return the rules for a model. Raise RulesTooLong if they are too long and the user must decide."""
         if use == "none":
             return ""
         counter, window = TokenCounter(client), client.traits.window

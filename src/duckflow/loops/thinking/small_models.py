@@ -1,7 +1,7 @@
-"""Guidance for small models, which read forever or guess if they may choose freely.
+"""Help for small models, which read files without end, or guess, if they may choose freely.
 
-They are offered only files they have not seen, and only a few times. A long message that
-names a file that does not exist is taken as a request to write it.
+A small model is offered only files that it has not seen, and only a few times. If a long message names a
+file that does not exist, that counts as a request to write it.
 """
 
 import asyncio
@@ -32,25 +32,25 @@ _FILE = lazy_regex(
 )
 
 _HOW_TO = lazy_regex(r"(?:には|とは|方法は)[?？。\s]*\Z")
-"""A Japanese sentence that ends like this asks how something is done."""
+"""Ending of a Japanese sentence that asks how something is done."""
 
 
 class WorkspaceLook:
-    """Looks at the workspace for the compact prompt."""
+    """Provides data about the workspace for the compact prompt of small models."""
 
     def __init__(self, workspace: Workspace, checks: Checks) -> None:
         self._workspace = workspace
         self._checks = checks
 
     async def files(self) -> tuple[str, ...]:
-        """Return the paths of files that a model can choose from."""
+        """Return the paths of files from which a model can choose."""
         listing = await asyncio.to_thread(
             self._workspace.list, ".", depth=_DEPTH, limit=_MOST_FILES, skip=SKIPPED
         )
         return tuple(entry.path for entry in listing.entries if entry.kind == "file")
 
     async def choices(self, state: AgentState) -> Choices:
-        """Return the choices that make sense in this state."""
+        """Return the choices that make sense for the model in this state."""
         files = await self.files()
         shown = {entry.path for entry in state.transcript if entry.path}
         unseen = tuple(path for path in files if path not in shown)
@@ -68,7 +68,7 @@ class WorkspaceLook:
         )
 
     async def check(self, state: AgentState, path: str, content: str) -> DraftCheck:
-        """Check a draft of a file without writing it to the workspace."""
+        """Check a file that a model has drafted, without writing it to the workspace."""
         fact = await asyncio.to_thread(look_at, path, content.encode("utf-8", "replace"))
         if not fact.good:
             return DraftCheck(failed=1)
@@ -80,7 +80,7 @@ class WorkspaceLook:
         return DraftCheck(failed=binding, passed=passed, doubts=len(failed) - binding)
 
     async def failing_tests(self, paths: Sequence[str]) -> frozenset[str]:
-        """Return the failing tests of the code files among these, if there are also test files."""
+        """Return failing tests for the code files among `paths`; none if `paths` has no tests or no code."""
         code = [path for path in paths if not is_test(path)]
         if not code or len(code) == len(paths):
             return frozenset()
@@ -96,7 +96,7 @@ class WorkspaceLook:
 
 
 def _wish(state: AgentState) -> Wish | None:
-    """Return the user's wish as the model classified it; before that, recognize only how-to questions."""
+    """Return the kind of request that the model named. Before that, only how-to questions are recognized."""
     request = state.request
     if request is None or request.profile is None:
         return "answer" if request and _HOW_TO.search(request.text) else None
@@ -119,6 +119,6 @@ def _since_asked(transcript: Sequence[TranscriptEntry]) -> Sequence[TranscriptEn
 
 
 def _looked_first(transcript: Sequence[TranscriptEntry]) -> bool:
-    """Return whether named files were read before the model was asked."""
+    """Return whether files that the user named were read before the model was asked."""
     since = _since_asked(transcript)
     return bool(since) and since[0].evidence_id is not None

@@ -22,7 +22,7 @@ class SessionTitle(Frozen):
 
 
 def write_title(request: str, reply: str) -> Question[SessionTitle, str]:
-    """Ask for a title from the first request and its reply; it is empty if no model can tell."""
+    """Return the question for a title, from the first request and its reply. It may be answered empty."""
     asked, about = cut(request, _REQUEST), [f"Reply:\n{cut(reply, _REPLY)}"]
     return Question(
         kind="title",
@@ -45,7 +45,7 @@ class TitleWriter:
         self._given = False
 
     async def give(self) -> None:
-        """Ask for a title if there is work to name."""
+        """Ask for a title if a request has changed or run something, but only once."""
         state, request = self._session.state, self._session.state.finished
         if self._given or request is None or not (request.changed or request.ran):
             return

@@ -1,4 +1,4 @@
-"""Compare files with their content before some changes."""
+"""Compare files with their content before certain changes."""
 
 from collections.abc import Iterable, Mapping
 
@@ -11,14 +11,14 @@ from duckflow.tools.editing.differences import difference_of
 
 
 class Differences:
-    """Compares the files of a workspace with the earlier contents that are kept."""
+    """Compares files of a workspace with their earlier contents, which are kept for undo."""
 
     def __init__(self, workspace: Workspace, kept: KeptFiles) -> None:
         self._workspace = workspace
         self._kept = kept
 
     async def since(self, sets: Iterable[ChangeSet]) -> Mapping[str, str]:
-        """Return the unified diff of each path since the first of these changes, empty if it is the same."""
+        """Return the unified diff of each path since the first of these changes; empty if it is the same."""
         first = _first(sets)
         return await run_in_thread(lambda: {path: self._difference(one) for path, one in first.items()})
 

@@ -1,4 +1,4 @@
-"""Recovery after a crash: compare the records with the files, and report. Nothing is run again (C5)."""
+"""Recovery after a crash: compare the records with the files, and report. No action is run again (C5)."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -71,7 +71,7 @@ def recover(
     for one in background:
         label = cut(f"shell.start {' '.join(one.command.split())}", _LABEL)
         found["unknown"].append(label)
-        with suppress(ValueError):  # its start succeeded, but its end counts
+        with suppress(ValueError):  # the command started successfully, but how it ended is unknown
             found["done"].remove(label)
     session.record(
         Recovered(
@@ -90,7 +90,7 @@ def _look(
     running: ActionStarted, workspace: Workspace, kept: KeptFiles, session_id: str
 ) -> tuple[Finding, tuple[FileChange, ...]]:
     if running.effect in ("read", "consent", "fetch"):
-        return "not_done", ()  # their effects are recorded only with their result
+        return "not_done", ()  # they have no effect until their result is recorded
     if running.effect == "foreign":
         return "unknown", ()
     for name in ("path", "to"):
@@ -134,7 +134,7 @@ def _end(
 
 
 def _was_interrupted(state: AgentState) -> bool:
-    """Return whether the program ended during work. An orderly end always records the request's outcome."""
+    """Return whether the program was killed during work. A normal end records the request's outcome."""
     if state.running is not None or state.task_running is not None or state.background_commands:
         return True
     if state.question is not None:

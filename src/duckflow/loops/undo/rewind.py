@@ -1,4 +1,4 @@
-"""Rewind to an earlier message with the conversation, the files, or both; or fork there (L8)."""
+"""Return to an earlier message, with conversation, files or both; or start a new session there (L8)."""
 
 import secrets
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ async def rewind(
 
 
 def past_messages(events: Sequence[StoredEvent]) -> Sequence[PastMessage]:
-    """Return the messages that were not rewound, oldest first."""
+    """Return the messages that are still part of the conversation, oldest first."""
     said = [
         (one.seq, one.at, one.event.text) for one in present(events) if isinstance(one.event, UserMessage)
     ]
@@ -57,7 +57,7 @@ def _message_at(events: Sequence[StoredEvent], seq: int) -> PastMessage:
 
 
 def fork(log: SqliteEventLog, session_id: str, before: int | None = None) -> str:
-    """Create a session that begins like this one, up to now or up to a message. Return its id."""
+    """Create a session that begins like this one, up to a message or up to now. Return its id."""
     events = log.load(session_id)
     upto = _message_at(events, before).seq if before is not None else None
     new = secrets.token_hex(4)

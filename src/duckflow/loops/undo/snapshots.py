@@ -1,4 +1,4 @@
-"""Snapshots: copies of the files that a command may change, so that undo covers them, too.
+"""Snapshots of files that a command may change, so that undo also covers commands without a copy.
 
 This is cheap in most projects: ignored and protected files are skipped, and a file is read again only if its
 times changed. If there is too much to copy, nothing is copied, and undo reports that.
@@ -20,15 +20,15 @@ from duckflow.safety.uncancelled import run_in_thread
 from duckflow.store.kept_files import ChangeOwner, KeptFiles
 from duckflow.tools.searching.listing import list_all
 
-_SETTLED_NS = 50_000_000  # within this time, a file may be written again without a new time stamp
+_SETTLED_NS = 50_000_000  # within this time, a file may be written again without getting a new timestamp
 _IGNORE_FILES = (".gitignore", ".ignore", ".rgignore")
 
 Seen = Mapping[str, tuple[str, int]]
-"""Path to digest and permission bits."""
+"""SHA-256 and permission bits, by path."""
 
 
 class SnapshotLimits(Frozen):
-    """Limits for a snapshot. With 0 files, nothing is copied."""
+    """Limits for a snapshot. If `files` is 0, nothing is copied."""
 
     files: int = 5000
     size: int = 32_000_000
@@ -42,7 +42,7 @@ class _Known(NamedTuple):
 
 
 class Snapshots:
-    """Snapshots of one workspace, kept with the earlier contents of files."""
+    """Snapshots of one workspace, kept with the earlier file contents for undo."""
 
     def __init__(
         self, workspace: Workspace, kept: KeptFiles, ripgrep: Path | None, limits: SnapshotLimits
@@ -56,7 +56,7 @@ class Snapshots:
 
     @asynccontextmanager
     async def around(self, access: Access) -> AsyncGenerator[None]:
-        """Add the changes inside the block to those of the action, if there was a snapshot."""
+        """Add the changes made inside the block to the changes of the action, if a snapshot was possible."""
         before = await self._take(access.owner.session_id)
         try:
             yield
@@ -132,7 +132,7 @@ class Snapshots:
     def _compare(
         self, owner: ChangeOwner, before: Seen, files: Iterable[str] | None
     ) -> tuple[FileChange, ...]:
-        """Return the changes since the snapshot, with new files only if they were not ignored before."""
+        """Return the changes since the snapshot. New files count only if the ignore rules did not change."""
         paths = dict.fromkeys((*before, *(files or ())))
         changes = [change for path in paths if (change := self._change(path, before.get(path)))]
         if any(change.path.rpartition("/")[2] in _IGNORE_FILES for change in changes):

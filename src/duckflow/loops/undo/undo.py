@@ -1,4 +1,4 @@
-"""Undo of changes, by action or by request, and the difference since then (G8)."""
+"""Undo of changes, by action or by request, and the diff since then (G8)."""
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
@@ -21,11 +21,11 @@ from duckflow.store.kept_files import ChangeOwner, KeptFiles
 from duckflow.store.sessions import Sessions
 
 _SEARCHED = 20
-"""Number of sessions that are searched, newest first."""
+"""Number of earlier sessions to search, newest first."""
 
 
 def earlier_changes(log: SqliteEventLog, workspace: str, state: AgentState) -> Sequence[ChangeSet]:
-    """Return the change sets of the newest earlier session with something to undo; their ids name it."""
+    """Return the changes of the newest earlier session that has any to undo; ids include that session."""
     undone = set(_covered(state.change_sets))
     others = (one.id for one in Sessions(log.database).listed(workspace) if one.id != state.session_id)
     for session_id in islice(others, _SEARCHED):
@@ -51,12 +51,12 @@ def earlier_changes(log: SqliteEventLog, workspace: str, state: AgentState) -> S
 
 
 def undoable(sets: Iterable[ChangeSet]) -> list[ChangeSet]:
-    """Return the sets that changed files and were not undone."""
+    """Return the change sets that changed files and were not undone."""
     return [one for one in sets if one.changes and not one.undone and not one.by_undo]
 
 
 def _covered(sets: Iterable[ChangeSet]) -> Iterable[str]:
-    """Return the ids of the actions that an undo covers, unless a redo followed."""
+    """Return the ids of actions that were undone and not redone."""
     return (name for one in sets if one.operation == "undo" and not one.undone for name in one.takes_back)
 
 
@@ -64,7 +64,7 @@ _BATCH = 256
 
 
 class Undo:
-    """Undoes changes for the user, not for the model. Each undo is an event, which `redo` undoes."""
+    """Undoes changes for the user, not for the model. Each undo is an event that `redo` can undo."""
 
     def __init__(self, session: Session, workspace: Workspace, kept: KeptFiles, log: SqliteEventLog) -> None:
         self._session = session
@@ -78,19 +78,19 @@ class Undo:
         return self._session.state
 
     async def undo(self, count: int = 1) -> UndoReport:
-        """Undo the last `count` actions that changed files, in this session and the one before."""
+        """Undo the last `count` actions that changed files, in this session and if needed an earlier one."""
         known = await self._known(count)
         return await self._take_back(undoable(known)[-count:] if count > 0 else (), known)
 
     async def undo_request(self) -> UndoReport:
-        """Undo the remaining changes of the last request."""
+        """Undo those changes of the last request that were not undone yet."""
         known = await self._known()
         open_still = undoable(known)
         last = open_still[-1].request_id if open_still else ""
         return await self._take_back([one for one in open_still if one.request_id == last], known)
 
     async def undo_actions(self, ids: Collection[str]) -> UndoReport:
-        """Undo the remaining changes of these actions."""
+        """Undo those changes of these actions that were not undone yet."""
         own = self._state.change_sets
         return await self._take_back([one for one in undoable(own) if one.action_id in ids], own)
 
@@ -102,7 +102,7 @@ class Undo:
         return await self._change_back(undos[-1:], redo=True)
 
     async def diff(self, *, session: bool = False) -> str:
-        """Return the diff of the files since the start of the last request, or of the session."""
+        """Return the diff of the files since the start of the last request or, if asked, of the session."""
         known = self._state.change_sets if session else await self._known()
         made = [one for one in known if one.changes and not one.by_undo]
         if made and not session:
@@ -184,7 +184,7 @@ class Undo:
         return _Step(path, now, PathState(change.before, mode, data))
 
     def _make(self, steps: Sequence["_Step"], access: Access) -> Iterable[LeftFile]:
-        """Record some steps, then take them. Return the files that could not be restored."""
+        """Record some restoring steps, then carry them out. Return the files that could not be restored."""
         try:
             changes = [
                 change_of(step.path, step.now and step.now[:2], step.wanted and step.wanted[:2])
@@ -216,11 +216,11 @@ class _Step(NamedTuple):
     now: PathState | None
     wanted: PathState | None
     folders: tuple[str, ...] = ()
-    """Folders that were created for it, and are removed with it if they are empty."""
+    """Folders that were created for the file. They are removed with it if they are empty."""
 
 
 def _joined(newest_first: Sequence[FileChange]) -> tuple[FileChange, list[LeftFile]]:
-    """Join the changes of a path, back to the first one that another program's change precedes."""
+    """Combine the changes of a path, back to the point where another program changed it."""
     whole, *older = newest_first
     for change in older:
         if change.after != whole.before:
