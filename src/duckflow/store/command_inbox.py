@@ -1,4 +1,4 @@
-"""Commands for sessions owned by another process: stored by one process, run by the owner, once."""
+"""Commands for sessions that another process owns: one process stores them, the owner runs them once."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ from duckflow.domain.commands import ClientCommand, parse_command
 from duckflow.store.database.database import Database
 
 _MOST = 100
-"""Maximum commands that may wait for one session."""
+"""Largest number of commands that may wait for one session."""
 _PUT = """INSERT INTO inbox (session_id, at, body)
 SELECT :session, :at, :body
 WHERE (SELECT count(*) FROM inbox WHERE session_id = :session AND result IS NULL) < :most"""
@@ -23,7 +23,7 @@ class WaitingCommand(NamedTuple):
 
 
 class CommandInbox:
-    """The inbox of a database. A finished command leaves its result; its content is erased."""
+    """The inbox in a database. When a command is finished, its result is kept and its content erased."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -44,7 +44,7 @@ class CommandInbox:
         return [WaitingCommand(number, parse_command(body)) for number, body in rows]
 
     def settle(self, number: int, result: str = "") -> bool:
-        """Store a result: "" for success, otherwise the reason. False if another process has done so."""
+        """Store a result: "" for success, else the reason for failure. False if there already was one."""
         with self._database.write() as connection:
             return connection.execute(_SETTLE, (result, number)).rowcount > 0
 

@@ -1,4 +1,4 @@
-"""The event log in SQLite: events returned by `append` survive a kill, and `load` returns them."""
+"""The event log in SQLite. Events returned by `append` survive a killed process."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ _COUNTED = ("request_finished", "request_rated", "memory_kept")
 
 
 class SqliteEventLog:
-    """Event log with one writer for a session, which must be loaded before events are appended."""
+    """Event log for sessions. Each has one writer, which must load it before appending events."""
 
     def __init__(self, path: Path, clock: Callable[[], datetime] = datetime.now) -> None:
         self.database = Database(path)
@@ -38,7 +38,7 @@ class SqliteEventLog:
         self._last: dict[str, int] = {}
 
     def append(self, session_id: str, events: Sequence[Event]) -> Sequence[StoredEvent]:
-        """Store all events durably, in order, or none; return them as `load` will."""
+        """Store all events durably and in order, or none. Return them as `load` would."""
         if not events:
             return ()
         bodies = [encode(event) for event in events]
@@ -47,7 +47,7 @@ class SqliteEventLog:
             last = self._last.get(session_id, 0)
             at = self._clock().astimezone(UTC)
             recorded = [
-                # Skip validation, which would build the validators of all event types at the start.
+                # Skip validation: it would build the validators of all event types when the program starts.
                 StoredEvent.model_construct(seq=seq, at=at, event=event)
                 for seq, event in enumerate(stored, start=last + 1)
             ]
@@ -56,7 +56,7 @@ class SqliteEventLog:
         return recorded
 
     def copy(self, session_id: str, recorded: Sequence[StoredEvent]) -> None:
-        """Start a session with the events of another one, without repeating their notes and statistics."""
+        """Start a session with another session's events, without counting memories and outcomes again."""
         with self._lock:
             self._store(session_id, recorded, [encode(one.event) for one in recorded], counted=False)
             self._last[session_id] = recorded[-1].seq
@@ -80,13 +80,13 @@ class SqliteEventLog:
 
     def load(self, session_id: str) -> Sequence[StoredEvent]:
         """Return every event of the session, oldest first; none for an unknown session."""
-        with self._lock:  # no event is appended between the read and the update
+        with self._lock:  # so that no event is appended between reading and updating `_last`
             recorded = self.load_after(session_id, 0)
             self._last[session_id] = recorded[-1].seq if recorded else 0
         return recorded
 
     def load_after(self, session_id: str, seq: int) -> Sequence[StoredEvent]:
-        """Return the events after `seq`, for processes that follow a session without writing to it."""
+        """Return the events after number `seq`, for processes that follow a session without writing to it."""
         with self.database.read() as connection:
             rows = connection.execute(_SELECT, (session_id, seq)).fetchall()
         return [_stored_event(session_id, *row) for row in rows]

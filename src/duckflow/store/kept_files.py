@@ -1,7 +1,7 @@
-"""Old file contents for undo, and full results shown in part, in a database whose loss costs no session.
+"""Database with old file contents for undo, and full results. If it is lost, no session is.
 
-A change is recorded before it is made, together with the content it replaces; after a crash, the disk is
-compared with this record.
+A change is recorded before it is made, together with the content that it replaces. After a crash, the files
+are compared with this record.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from duckflow.domain.files.changes import FileChange
 from duckflow.store.database.database import Database
 from duckflow.store.database.recovery import set_aside
 
-_LEVEL = 1  # measured on source code: a third of the size at over 100 MB per second
+_LEVEL = 1  # measured on source code: reduces it to a third, at over 100 MB per second
 
 _TOTAL = "SELECT coalesce(sum(packed), 0) FROM contents"
 _OLDEST = """SELECT session_id, request_id FROM changes
@@ -84,7 +84,7 @@ def _replace(path: Path) -> ErrorReported:
 
 
 class KeptFiles:
-    """The database, for any thread. Keeps `limit` bytes of contents, and as much of results."""
+    """The database; any thread may use it. Keeps up to `limit` bytes of contents, and as much of results."""
 
     def __init__(self, path: Path, limit: int) -> None:
         self._path = path
@@ -99,16 +99,16 @@ class KeptFiles:
 
     @property
     def doubtful(self) -> bool:
-        """True if the file was damaged and replaced, so that a missing record proves nothing."""
+        """True if the database was damaged and replaced, so that a missing record proves nothing."""
         return bool(self._opened().notices)
 
     def take_notices(self) -> tuple[ErrorReported, ...]:
-        """Return notices about opening the file, once."""
+        """Return the notices about opening the database. Later calls return none."""
         taken, self._told = self._told, self._database is not None
         return self._database.notices if self._database is not None and not taken else ()
 
     def keep(self, owner: ChangeOwner, changes: Sequence[FileChange], contents: Mapping[str, bytes]) -> None:
-        """Store changes durably with the content they replace; beyond the limit the oldest are dropped."""
+        """Store changes and the content they replace durably. Above the limit, the oldest are dropped."""
         packed = [(digest, zlib.compress(data, _LEVEL)) for digest, data in contents.items() if self.limit]
         with self._opened().write() as connection:
             _put(connection, packed)
@@ -117,7 +117,7 @@ class KeptFiles:
             self._make_room(connection, owner)
 
     def _make_room(self, connection: sqlite3.Connection, owner: ChangeOwner) -> None:
-        """Drop whole requests, oldest first, but never data that the current action needs."""
+        """Drop the changes of whole requests, oldest first, but never data that the current action needs."""
         own = (owner.session_id, owner.action_id)
         if self._is_full(connection):
             connection.execute("DELETE FROM snapshots WHERE session_id != ?", own[:1])
@@ -130,7 +130,7 @@ class KeptFiles:
         return connection.execute(_TOTAL).fetchone()[0] > self.limit
 
     def changes(self, session_id: str, action_id: str) -> tuple[FileChange, ...]:
-        """Return the recorded changes of an action, oldest first; after a crash, not all may be made."""
+        """Return the recorded changes of an action, oldest first. After a crash, some may be missing."""
         if self._unused:
             return ()
         query = "SELECT body FROM changes WHERE session_id = ? AND action_id = ? ORDER BY id"
@@ -139,13 +139,13 @@ class KeptFiles:
         return tuple(FileChange.model_validate_json(body) for (body,) in rows)
 
     def content(self, digest: str) -> bytes | None:
-        """Return content by its SHA-256, None if it is not stored (any more)."""
+        """Return content by its SHA-256, None if it is not stored or no longer stored."""
         with self._opened().read() as connection:
             row = connection.execute("SELECT data FROM contents WHERE digest = ?", (digest,)).fetchone()
         return zlib.decompress(row[0]) if row else None
 
     def snapshot(self, session_id: str) -> dict[str, tuple[str, int]]:
-        """Return the files before the last command: path to digest and permission bits."""
+        """Return the files before the last command: SHA-256 and permission bits, by path."""
         with self._opened().read() as connection:
             query = "SELECT path, digest, mode FROM snapshots WHERE session_id = ?"
             rows = connection.execute(query, (session_id,)).fetchall()
@@ -157,7 +157,7 @@ class KeptFiles:
         files: Mapping[str, tuple[str, int]],
         read: Callable[[str], bytes | None],
     ) -> int:
-        """Replace the session's snapshot and return the bytes added. `read` gives the content of a path."""
+        """Replace the session's snapshot. Return the number of bytes added. `read` gives a path's content."""
         had = self.snapshot(session_id)
         gone = [(session_id, path) for path in had if path not in files]
         with self._opened().read() as connection:
@@ -179,18 +179,18 @@ class KeptFiles:
         return sum(map(len, packed.values()))
 
     def drop_snapshot(self, session_id: str) -> None:
-        """Drop the snapshot, once no command of the session runs any more."""
+        """Drop the snapshot of a session. Call it when none of its commands runs any more."""
         with self._opened().write() as connection:
             connection.execute(_FORGET.format(table="snapshots"), (session_id,))
             connection.execute(_SWEEP)
 
     @property
     def keeps_outputs(self) -> bool:
-        """True if results shown in part are stored in full."""
+        """True if results that the model sees in part are stored in full."""
         return self.limit > 0
 
     def keep_output(self, session_id: str, evidence_id: str, text: str) -> None:
-        """Store the full text of a result; beyond the limit, the oldest are dropped."""
+        """Store the full text of a result. Above the limit, the oldest results are dropped."""
         packed = zlib.compress(text.encode("utf-8", "surrogatepass"), _LEVEL)
         with self._opened().write() as connection:
             connection.execute(_DROP_OUTPUT, (session_id, evidence_id))
@@ -198,7 +198,7 @@ class KeptFiles:
             connection.execute(_DROP_OUTPUTS, (self.limit,))
 
     def output(self, session_id: str, evidence_id: str) -> str | None:
-        """Return a stored result by evidence id; None if it was shown in full or has been dropped."""
+        """Return a stored result by its evidence id. None if it was shown in full or has been dropped."""
         if self._unused:
             return None
         with self._opened().read() as connection:

@@ -1,4 +1,4 @@
-"""Shares pieces of replies and output with other processes, in a small temporary file."""
+"""Shares text that is being produced in a session with other processes, through a temporary file."""
 
 import json
 import math
@@ -18,22 +18,22 @@ _ENDS = (Reply, ActionFinished, RequestFinished)
 
 
 class LiveView(NamedTuple):
-    """Text that is being produced in a session at the moment."""
+    """Text that a session is producing at the moment."""
 
     reply: str = ""
     output: str = ""
     wait_s: int = 0
-    """Whole seconds until the model is asked again."""
+    """Seconds until the model is asked again."""
     thinking: str = ""
 
 
 def live_path(folder: Path, session_id: str) -> Path:
-    """Return the path of a session's live file."""
+    """Return the path of the file with a session's live text."""
     return folder / f"{session_id}.live"
 
 
 class LiveWriter:
-    """Subscribes to a session. The file is created with the first piece and emptied by the next event."""
+    """Writes the live text of a session. The first piece creates the file; an event empties it."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         self._path = path
@@ -42,7 +42,7 @@ class LiveWriter:
         self._size = 0
 
     def __call__(self, what: StoredEvent | LiveUpdate) -> None:
-        """Write a live update, or clear the updates that an event replaces."""
+        """Write a live update, or empty the file if an event replaces its text."""
         if isinstance(what, StoredEvent):
             if self._size and isinstance(what.event, _ENDS):
                 self._empty()

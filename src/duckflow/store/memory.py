@@ -1,4 +1,4 @@
-"""Long-term memory in SQLite: notes are stored with their event, found by topic, edited and deleted."""
+"""Long-term memory in SQLite: short notes, stored with their event, found by topic, edited or deleted."""
 
 import math
 import sqlite3
@@ -16,7 +16,7 @@ from duckflow.domain.work.memory import Memory, memory_line
 from duckflow.store.database.database import Database
 
 MOST_RECALLED, MOST_LETTERS = 5, 800
-"""Maximum notes recalled for a request, and their total length in characters."""
+"""Largest number of notes to recall for a request, and their largest total length in characters."""
 
 _SELECT = "SELECT id, kind, text, workspace, kept, used, uses FROM memory"
 """Columns in the order of the fields of Memory."""
@@ -30,7 +30,7 @@ DELETE FROM memory WHERE id IN (
 )
 """
 
-# Kanji, katakana and hangul carry the meaning; hiragana is mostly grammar.
+# Kanji, katakana and hangul carry meaning, while hiragana is mostly grammar.
 _DENSE = lazy_regex(r"[\u3400-\u4dbf\u4e00-\u9fff々\u30a1-\u30fa\u30fcー\uac00-\ud7af]+")
 _WORD = lazy_regex(r"[^\W_\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]{2,}")
 _EMPTY = lazy_regex(
@@ -39,11 +39,11 @@ _EMPTY = lazy_regex(
     "|where|which|who|why|will|with|would|you|your"
 )
 _ENDING = lazy_regex(r"(?<=\w{3})(ing|ed|es|e|(?<!s)s)$")
-"""Endings in which test, tests, tested and testing differ; rough, but applied to both sides."""
+"""Endings that are removed, so that test, tests, tested and testing count as the same word."""
 
 
 def keep_memories(connection: sqlite3.Connection, at: str, events: Iterable[Event]) -> None:
-    """Store the notes in these events; a known note is only marked as recent."""
+    """Store the notes in these events. A note that is already stored is only marked as recent."""
     for event in events:
         if isinstance(event, MemoryKept) and (text := memory_line(event.text)):
             folded = _folded(text)
@@ -61,7 +61,7 @@ class Memories:
         self._clock = clock
 
     def listed(self, workspace: str | None = None) -> Sequence[Memory]:
-        """Return all notes, or those that apply to a workspace; newest first."""
+        """Return all notes, or those that apply to a workspace, newest first."""
         query = f"{_SELECT} WHERE :workspace IS NULL OR workspace IN ('', :workspace) ORDER BY id DESC"
         with self._database.read() as connection:
             return [_memory(row) for row in connection.execute(query, {"workspace": workspace})]
@@ -90,7 +90,7 @@ class Memories:
         return replace(found, text=line)
 
     def delete(self, wanted: Sequence[int]) -> Sequence[Memory]:
-        """Delete these notes, all or none, and overwrite their text. Return the deleted notes."""
+        """Delete these notes, all or none, overwrite their text, and return them."""
         with self._database.write() as connection:
             gone = [_find(connection, one) for one in dict.fromkeys(wanted)]
             connection.executemany("DELETE FROM memory WHERE id = ?", [(one.id,) for one in gone])
@@ -128,7 +128,7 @@ def _memory(row: tuple[object, ...]) -> Memory:
 
 
 def terms_of(text: str) -> frozenset[str]:
-    """Return the topics of a text: its words, and pairs of characters in scripts without spaces."""
+    """Return the topics of a text: words and, in scripts without spaces, pairs of characters."""
     plain = unicodedata.normalize("NFKC", text).casefold()
     words = {_ENDING.sub("", word) for word in _WORD.findall(plain) if not _EMPTY.fullmatch(word)}
     for run in _DENSE.findall(plain):
@@ -137,7 +137,7 @@ def terms_of(text: str) -> frozenset[str]:
 
 
 def ranked(memories: Sequence[Memory], wanted: str) -> list[Memory]:
-    """Return the notes that share a term with `wanted`, best match first. Rare terms count more."""
+    """Return the notes that share a word with `wanted`, best match first. Rare words count more."""
     terms = [terms_of(one.text) for one in memories]
     spread = Counter(term for found in terms for term in found)
     asked = terms_of(wanted)

@@ -20,7 +20,7 @@ SELECT loops FROM outcomes WHERE outcome = 'done' AND profile IS ? AND loops > 0
 
 
 class Outcomes:
-    """The outcomes in a database."""
+    """Statistics of request outcomes, read from a database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -36,6 +36,6 @@ class Outcomes:
         return found
 
     def loops_used(self, profile: str | None) -> tuple[int, ...]:
-        """Return the loops of the latest completed requests of this kind, newest first (I11)."""
+        """Return the number of loops of each latest finished request of this kind, newest first (I11)."""
         with self._database.read() as connection:
             return tuple(loops for (loops,) in connection.execute(_LOOPS, (profile,)))

@@ -28,7 +28,7 @@ class SessionSummary(Frozen):
     @field_validator("created", "updated", mode="wrap")
     @classmethod
     def _readable(cls, stored: object, read: Callable[[object], datetime]) -> datetime:
-        """Accept damaged dates, so that the session still appears."""
+        """Accept an invalid date in a damaged row, so that the session is still listed."""
         try:
             return read(stored)
         except ValueError:
@@ -37,7 +37,7 @@ class SessionSummary(Frozen):
     @property
     def is_run(self) -> bool:
         """True for a session in a copy made for a fleet run, which only the fleet may continue."""
-        # Otherwise a command approved in two places would run twice.
+        # Otherwise a command that was approved in both places would run twice.
         return Path(self.workspace).parent.name == self.id
 
 
@@ -59,21 +59,21 @@ class Sessions:
         self._database = database
 
     def listed(self, workspace: str | None = None) -> Sequence[SessionSummary]:
-        """Return all sessions, or those of one workspace; the most recently used first."""
+        """Return all sessions, or those of one workspace, with the most recently used first."""
         query = f"{_SELECT} WHERE :workspace IS NULL OR workspace = :workspace ORDER BY latest DESC"
         with self._database.read() as connection:
             return [_summary(row) for row in connection.execute(query, {"workspace": workspace})]
 
     def latest(self, workspace: str) -> SessionSummary | None:
-        """Return a workspace's most recently used session, if any, preferring those with a message."""
+        """Return a workspace's most recently used session, if any, preferring sessions with a message."""
         query = f"{_SELECT} WHERE workspace = ? ORDER BY title = '', latest DESC LIMIT 1"
         with self._database.read() as connection:
             row = connection.execute(query, (workspace,)).fetchone()
         return _summary(row) if row else None
 
     def last_events(self) -> Mapping[str, str]:
-        """Return the type of each session's last event, by session id, without answers to side questions."""
-        # Side questions run beside the work, so their events can follow one that waits for the user.
+        """Return the type of each session's last event, by session id. Side questions are ignored."""
+        # Side questions run beside the work, so their events may follow an event that waits for the user.
         with self._database.read() as connection:
             return dict(connection.execute(_LAST_EVENTS).fetchall())
 

@@ -1,4 +1,4 @@
-"""Entries of the audit log: the fields for each event, and how an entry is written and hashed."""
+"""Entries of the audit log: which fields an event gets, and how an entry is written and hashed."""
 
 import hashlib
 import json
@@ -22,17 +22,17 @@ Fields = dict[str, str | int]
 
 
 class AuditEntry(NamedTuple):
-    """A stored entry: its number, the hashed text, the hash, and the seal."""
+    """Stored entry: its number, its text, the hash of the text, and the seal."""
 
     number: int
     body: str
     hash: str
     seal: str = ""
-    """Authentication code made with the seal key; empty in entries older than the key."""
+    """Authentication code made with the seal key; empty in entries that are older than the key."""
 
 
 def write_entry(number: int, previous: str, fields: Mapping[str, str | int]) -> AuditEntry:
-    """Return the entry that follows one with the hash `previous`."""
+    """Return the entry that follows the entry with the hash `previous`."""
     content = {
         "n": number,
         "prev": previous,
@@ -43,19 +43,19 @@ def write_entry(number: int, previous: str, fields: Mapping[str, str | int]) -> 
 
 
 def hash_of(body: str) -> str:
-    """Return the SHA-256 of an entry."""
+    """Return the SHA-256 of an entry's text."""
     return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def digest_of(content: str) -> str:
-    """Return a digest of content for an entry: enough to recognize the content, not to read it."""
+    """Return a short hash of content: enough to recognize the content, but not to read it."""
     return hash_of(content)[:32]
 
 
 def event_fields(
     connection: sqlite3.Connection, session_id: str, stored: Sequence[StoredEvent], bodies: Sequence[str]
 ) -> Iterator[Fields]:
-    """Yield the fields of the entry for each event of a session; `bodies` are the events as stored."""
+    """Yield the entry's fields for each event of a session. `bodies` are the events as stored."""
     row = connection.execute(_WORKSPACE, (session_id,)).fetchone()
     for one, body in zip(stored, bodies, strict=True):
         yield {
@@ -73,7 +73,7 @@ def event_fields(
 def _answer(
     connection: sqlite3.Connection, session_id: str, stored: Sequence[StoredEvent], event: Event
 ) -> Fields:
-    """Return the fields of an answer to an approval. An earlier process may have asked the question."""
+    """Return the fields about an answer to an approval. The question may be in an earlier event."""
     if not isinstance(event, events.ApprovalAnswered):
         return {}
     earlier = connection.execute(_ASKED, (session_id,)).fetchall()

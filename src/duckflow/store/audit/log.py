@@ -1,12 +1,12 @@
 """The audit log: every event leaves an entry that is chained to the previous one by its hash (G6).
 
-Events and entries are written in one transaction, so that neither exists without the other. Users may delete
-events; entries, which hold digests instead of content, stay. Triggers prevent accidental changes, hashes
-reveal deliberate ones, and seals reveal recomputed hashes.
+Events and entries are written in one transaction, so that neither exists without the other. If users delete
+events, the entries stay; they hold hashes instead of content. Triggers prevent accidental changes, hashes
+reveal deliberate changes, and seals reveal recomputed hashes.
 
-Cutting entries off the end leaves a valid chain. Therefore a small file next to the database names the last
-entry, which must exist. A crash may leave the file behind the database. If it is ahead or missing, the next
-entry skips numbers, so that the gap stays visible.
+A chain is still valid if its last entries are removed. Therefore a small file next to the database names the
+last entry, which must exist. After a crash, the file may name an earlier entry. If it names a later one or is
+missing, the next entry skips numbers, so that the gap stays visible.
 """
 
 import fcntl
@@ -69,7 +69,7 @@ def _head(line: bytes) -> AuditHead | None:
 
 
 class Audit:
-    """Appends to the chain. Entries become visible together with the events they describe, or not at all."""
+    """Appends entries to the chain. Entries and the events they describe become visible together."""
 
     def __init__(self, database: Path) -> None:
         self._database = database
@@ -82,7 +82,7 @@ class Audit:
         if not last.number and not self._file.path.exists():
             self._file.advance(last)
         noted = self._file.read()
-        # Skip one number if the file is missing, and all numbers it records that the database lacks.
+        # Skip one number if the file is missing, and all numbers that only the file has recorded.
         first = last.number + 2 if noted is None else max(last.number, noted.number) + 1
         key = read_key(self._database) or create_key(self._database, first)
         for number, fields in enumerate(entries, first):
@@ -94,12 +94,12 @@ class Audit:
 
     def settle(self, head: AuditHead) -> None:
         """Record the last committed entry in the file next to the database."""
-        # The entries are stored already, so a failure to update the file is not an error.
+        # The entries are already stored, so it is not an error if the file can't be updated.
         with suppress(OSError):
             self._file.advance(head)
 
     def close(self) -> None:
-        """Flush the file to disk. Once at the end is enough: until then it may be behind, but not wrong."""
+        """Flush the file to disk. Once at the end is enough: an older content is valid, too."""
         with suppress(OSError), self._file.path.open("rb+") as file:
             os.fsync(file)
 

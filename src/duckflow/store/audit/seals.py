@@ -15,13 +15,13 @@ _BYTES = 32
 
 
 class SealKey(NamedTuple):
-    """The key, and the number of the first entry sealed with it. Older entries have no seal."""
+    """Seal key, and the number of the first entry sealed with it. Older entries have no seal."""
 
     key: bytes
     first: int
 
     def seal(self, what: Literal["entry", "head"], number: int, hashed: str) -> str:
-        """Return the seal of an entry, or of the record of the last entry."""
+        """Return the seal of an entry, or of the head file, which records the last entry."""
         text = f"{what}:{number}:{hashed}"
         return hmac.new(self.key, text.encode("utf-8", "surrogatepass"), "sha256").hexdigest()
 
@@ -41,7 +41,7 @@ def read_key(database: Path) -> SealKey | None:
 
 
 def create_key(database: Path, first: int) -> SealKey:
-    """Create the key; call only while no other process can add an entry."""
+    """Create the key. No other process may be able to add an entry at that time."""
     made = SealKey(secrets.token_bytes(_BYTES), first)
     key_file(database).unlink(missing_ok=True)
     save_text(key_file(database), f"{made.key.hex()} {made.first}\n")

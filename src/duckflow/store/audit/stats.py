@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 COLUMNS = ("asked", "approved", "refused", "ok", "failed", "blocked")
-"""Questions, answers, and outcomes of actions. `blocked`: the user or the policy refused the action."""
+"""Columns: questions, answers, and outcomes of actions (blocked: refused by the user or the policy)."""
 
 _ANSWERS = {"approved": "approved", "always": "approved", "edited": "approved", "refused": "refused"}
 _OUTCOMES = {"ok": "ok", "failed": "failed", "unknown": "failed", "refused": "blocked"}
@@ -21,7 +21,7 @@ class AuditStats(NamedTuple):
 
 
 def count_entries(contents: Iterable[Mapping[str, Any]]) -> AuditStats:
-    """Count entries one at a time. A question that was repeated counts once."""
+    """Count the entries by operation and risk. A question that was repeated counts once."""
     stats = AuditStats(defaultdict(Counter), defaultdict(Counter))
     open_questions: set[tuple[str, str]] = set()
     for content in contents:

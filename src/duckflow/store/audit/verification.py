@@ -1,4 +1,4 @@
-"""Verifies the audit log: every entry, its position, its hash, and the event it describes."""
+"""Verifies the audit log: every entry, its number, its hash, and the event that it describes."""
 
 import hmac
 import json
@@ -24,7 +24,7 @@ Fault = Literal[
     "event_missing",
     "event_unentered",
 ]
-"""Fault of an entry, of the chain and its end, or of the event that an entry describes."""
+"""Kinds of faults: of an entry, of the end of the chain, or of the event that an entry describes."""
 
 _EVENT = "SELECT id, body FROM events WHERE session_id = ? AND seq = ?"
 _COUNTS = "SELECT session_id, count(*) FROM events WHERE id >= ? GROUP BY session_id"
@@ -46,8 +46,8 @@ class AuditCheck(NamedTuple):
 
 
 def check_audit(database: Database) -> AuditCheck:
-    """Verify the whole chain. Memory use does not grow with its length."""
-    # Read the file first: its entry was stored earlier, so the database view that follows contains it.
+    """Verify the whole chain, one entry at a time to save memory."""
+    # Read the head file first: the database read that follows then includes the entry that the file names.
     head = HeadFile(database.path).read()
     key = read_key(database.path)
     with database.read() as connection:
@@ -59,10 +59,10 @@ class _Inspection:
         self._connection = connection
         self._head = head
         self._key = key
-        # Sessions that the user deleted, according to the log itself.
+        # Sessions that the user deleted, according to the audit log itself.
         contents = (_parsed(str(body)) or {} for (body,) in connection.execute(_DELETED))
         self._deleted = frozenset(str(content.get("session")) for content in contents)
-        # Events with an entry, per session. Events before the first one with an entry are not checked.
+        # Number of events with an entry, per session. Events stored before the first entry are not checked.
         self._entered: Counter[str] = Counter()
         self._first_entered: int | None = None
 

@@ -1,4 +1,4 @@
-"""Opens connections for the whole store: durable, with a timeout, checked for damage, and migrated."""
+"""Opens connections to the database file: durable, with a timeout, checked for damage, and migrated."""
 
 import sqlite3
 from functools import partial
@@ -10,7 +10,7 @@ from duckflow.store.database.migrations import MIGRATIONS, Migrations, migrate
 
 Check = Literal["quick_check", "integrity_check"] | None
 
-# WAL allows readers during a write; FULL makes commits survive a power cut.
+# WAL allows reading during a write; FULL makes sure that commits survive a power cut.
 _SETTINGS = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "secure_delete = ON")
 
 
@@ -21,7 +21,7 @@ class DatabaseDamaged(Exception):
 def connect(
     path: Path, patience_s: float, *, check: Check = None, steps: Migrations = MIGRATIONS
 ) -> sqlite3.Connection:
-    """Open the file and bring its tables up to date; raises DatabaseDamaged if it is broken."""
+    """Open the file and add missing tables. Raise DatabaseDamaged if the file is damaged."""
     connection = sqlite3.connect(path, timeout=patience_s, isolation_level=None, check_same_thread=False)
     # A damaged byte spoils only its own character.
     connection.text_factory = partial(str, encoding="utf-8", errors="replace")
@@ -47,4 +47,4 @@ def _check(connection: sqlite3.Connection, check: Check) -> None:
 def _tells_damage(error: BaseException) -> bool:
     if isinstance(error, sqlite3.DatabaseError):
         return is_damage(error) or "unsupported file format" in str(error)
-    return isinstance(error, UnicodeDecodeError)  # SQLite's own message quotes the broken text
+    return isinstance(error, UnicodeDecodeError)  # raised when SQLite's own message quotes damaged text

@@ -1,4 +1,4 @@
-"""The SQLite file: private, durable, checked when opened, repaired if damaged."""
+"""The SQLite file: private, durable, checked when opened, and repaired if damaged."""
 
 import sqlite3
 import threading
@@ -15,14 +15,14 @@ from duckflow.store.database.opening import alone, make_private, sibling_file, t
 from duckflow.store.database.recovery import recover
 
 CHEAP_CHECK = 10_000_000
-"""Size in bytes up to which a file is checked at every open; this takes about 1 ms per million."""
+"""Size in bytes up to which a file is checked each time it is opened. 1 MB takes about 1 ms."""
 
 PATIENCE_S = 10.0
-"""Seconds to wait while another process is writing."""
+"""Time in seconds to wait while another process is writing."""
 
 
 class Database:
-    """A database, opened once per process, for any thread. `notices` report problems at opening."""
+    """A database, opened once per process and usable by any thread. `notices` are problems at opening."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Database:
         return connection
 
     def _check_due(self) -> Check:
-        """Choose the check: thorough after an error, quick after an unclean exit or for a small file."""
+        """Choose a check: thorough after an error, quick after an unclean exit or for a small file."""
         if self._doubt.exists():
             return "integrity_check"
         log = sibling_file(self.path, "-wal")
@@ -65,13 +65,13 @@ class Database:
 
     @contextmanager
     def read(self) -> Generator[sqlite3.Connection]:
-        """Open one consistent view, whatever others write meanwhile."""
+        """Read from one consistent state of the database, whatever others write meanwhile."""
         with self._lock, translated(self.path), self._watched(), transaction(self._connection, "DEFERRED"):
             yield self._connection
 
     @contextmanager
     def write(self, *, through: bool = True) -> Generator[sqlite3.Connection]:
-        """Apply all changes made in the block, or none. Without `through`, a power cut may undo them."""
+        """Apply all changes made in the block, or none. Without `through`, a power cut may lose them."""
         with self._lock, translated(self.path), self._watched():
             if through != self._through:
                 self._connection.execute(f"PRAGMA synchronous = {'FULL' if through else 'NORMAL'}")
@@ -81,7 +81,7 @@ class Database:
 
     @contextmanager
     def _watched(self) -> Generator[None]:
-        """Refuse to use a file that was moved, and mark a damaged one for a check at the next opening."""
+        """Refuse a file that was moved. If the file proves damaged, mark it for a check when opened next."""
         if _identity(self.path) != self._identity:
             raise UserError("store.moved", path=str(self.path))
         try:
@@ -97,12 +97,12 @@ class Database:
             return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
 
     def fold_log(self) -> None:
-        """Move the contents of the log into the database file, as far as no other process is using it."""
+        """Move the write-ahead log into the database file, as far as other processes allow it."""
         with self._lock, translated(self.path):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
-        """Close the file; the last process to close it merges the log."""
+        """Close the file. The last process that closes it merges the write-ahead log into it."""
         with self._lock:
             self._connection.close()
 

@@ -1,4 +1,4 @@
-"""Translates errors of the database file into errors the user can act on; the only place that does so."""
+"""Translates all errors of the database file into errors that the user can act on."""
 
 import errno
 import sqlite3
@@ -27,13 +27,13 @@ _BY_ERRNO = {
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Return whether the file's content is damaged, rather than just inaccessible."""
+    """Return whether the content of the file is damaged, not just inaccessible."""
     return _code(error) in _DAMAGE
 
 
 @contextmanager
 def translated(path: Path) -> Generator[None]:
-    """Translate errors of SQLite and the system for the user; programming errors pass unchanged."""
+    """Translate errors of SQLite and the system for the user; programming errors are raised unchanged."""
     try:
         yield
     except sqlite3.Error as exc:
@@ -47,5 +47,5 @@ def translated(path: Path) -> Generator[None]:
 
 
 def _code(error: sqlite3.Error) -> int:
-    """Return SQLite's primary error code; errors raised by the Python module itself have none."""
+    """Return SQLite's primary error code, -1 for errors raised by Python's sqlite3 module itself."""
     return getattr(error, "sqlite_errorcode", -1) & _PRIMARY

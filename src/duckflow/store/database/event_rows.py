@@ -18,7 +18,7 @@ def _adapter() -> TypeAdapter[Event]:
 
 
 def encode(event: Event) -> str:
-    """Return the event as JSON. Lone surrogates, which no file can hold, become question marks."""
+    """Return the event as JSON. Invalid Unicode (lone surrogates) becomes question marks."""
     try:
         return event.model_dump_json()
     except PydanticSerializationError:
@@ -32,7 +32,7 @@ def decode(body: str) -> Event:
 
 
 def known_events(bodies: Iterable[str]) -> Iterator[Event]:
-    """Yield the events of rows, without those this version does not know."""
+    """Yield the events of these rows, skipping those that this version does not know."""
     for body in bodies:
         with suppress(ValidationError):
             yield decode(body)

@@ -1,4 +1,4 @@
-"""The tables, as an append-only list of steps; a file records how many were applied."""
+"""The tables, as an append-only list of steps. A file records how many steps were applied to it."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ _AUDIT = (
         for change in ("UPDATE", "DELETE")
     ),
 )
-# AUTOINCREMENT: a number the user has seen is never reused for another note.
+# AUTOINCREMENT: a number that the user has seen is never given to another memory.
 _MEMORY = (
     """CREATE TABLE memory (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -73,7 +73,7 @@ _MEMORY = (
 )
 # Older entries have no seal; the key file records the first sealed entry.
 _SEALS = ("ALTER TABLE audit ADD COLUMN seal TEXT NOT NULL DEFAULT ''",)
-# AUTOINCREMENT: a process that waits for a result never gets that of another command.
+# AUTOINCREMENT: a process that waits for a result never gets the result of another command.
 _INBOX = (
     """CREATE TABLE inbox (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -88,7 +88,7 @@ MIGRATIONS: Migrations = (_SESSIONS_AND_EVENTS, _OUTCOMES, _AUDIT, _MEMORY, _SEA
 
 
 def migrate(connection: sqlite3.Connection, path: Path, steps: Migrations = MIGRATIONS) -> None:
-    """Apply the missing steps, all or none. Refuse a file of a newer version."""
+    """Apply the missing steps, all or none. Refuse a file of a newer version of Duckflow."""
     had = _version(connection)
     if had > len(steps):
         raise UserError("store.newer", path=str(path))

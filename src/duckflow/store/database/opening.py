@@ -1,4 +1,4 @@
-"""Opens the file safely: private from the first byte, and by one process at a time."""
+"""Opens the database file safely: private from the start, and by one process at a time."""
 
 import fcntl
 import os
@@ -12,12 +12,12 @@ _PAUSE_S = 0.02
 
 
 def sibling_file(path: Path, suffix: str) -> Path:
-    """Return the path of a companion file, named as SQLite names its own."""
+    """Return the path of a file beside the database, named like SQLite's own."""
     return path.with_name(path.name + suffix)
 
 
 def make_private(path: Path) -> None:
-    """Create the file, or make it private. SQLite gives its companion files the same mode."""
+    """Create the file as private, or make it private. SQLite's companion files get the same mode."""
     # Closing an existing file would release the locks of all other connections of this process.
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -28,7 +28,7 @@ def make_private(path: Path) -> None:
 
 @contextmanager
 def alone(path: Path, patience_s: float) -> Generator[None]:
-    """Hold a lock that keeps other processes from opening, checking or repairing this file."""
+    """Hold a lock, so that no other process can open, check or repair the file meanwhile."""
     lock = os.open(sibling_file(path, "-lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     end = time.monotonic() + patience_s
     try:
@@ -49,7 +49,7 @@ def alone(path: Path, patience_s: float) -> Generator[None]:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Generator[None]:
-    """Run a transaction: IMMEDIATE waits for other writers first; DEFERRED reads while others write."""
+    """Run a transaction. IMMEDIATE waits until no one else writes; DEFERRED allows others to write."""
     connection.execute(f"BEGIN {kind}")
     try:
         yield

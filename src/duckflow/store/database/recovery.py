@@ -1,4 +1,4 @@
-"""Recovers a damaged file: sets it aside and copies its readable rows into a new one."""
+"""Recovers a damaged file: renames it and copies its readable rows into a new file."""
 
 import json
 import os
@@ -27,14 +27,14 @@ _LAST = "SELECT max(rowid) FROM {table}"
 _INSERT = "INSERT OR IGNORE INTO {table} ({columns}) VALUES ({places})"
 _OF_SESSION = "SELECT at, body FROM events WHERE session_id = ? ORDER BY seq"
 
-# UnicodeDecodeError occurs when SQLite's own message quotes broken text.
+# UnicodeDecodeError occurs when SQLite's own message quotes damaged text.
 _BROKEN = (sqlite3.DatabaseError, UnicodeDecodeError)
 
 _Row = Mapping[str, Any]
 
 
 def recover(path: Path) -> ErrorReported:
-    """Copy the readable rows into a new file and swap the two. The damaged file is kept."""
+    """Copy the readable rows into a new file that takes the old one's place. The damaged file is kept."""
     new = _empty_file(path)
     with closing(connect(new, 0)) as fresh:
         saved = _copy(path, fresh)
@@ -57,7 +57,7 @@ def _empty_file(path: Path) -> Path:
 
 def _change_places(path: Path, new: Path) -> Path:
     aside = path.with_name(f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}")
-    # Move the log first: next to the new file, SQLite would take it for that file's log.
+    # Move the log first: SQLite would take a log beside the new file as that file's log.
     log, index = (sibling_file(path, suffix) for suffix in _LOGS)
     if log.exists() and log.stat().st_size:
         log.rename(sibling_file(aside, "-wal"))
@@ -65,7 +65,7 @@ def _change_places(path: Path, new: Path) -> Path:
         made_anew.unlink(missing_ok=True)
     try:
         os.link(path, aside)
-    except OSError:  # without hard links, the file is missing for a moment
+    except OSError:  # the file system has no hard links: the file is missing for a moment
         path.rename(aside)
     new.replace(path)
     folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
@@ -80,9 +80,9 @@ def _copy(path: Path, fresh: sqlite3.Connection) -> int:
     with transaction(fresh), closing(_open_damaged(path)) as damaged:
         fresh.execute("PRAGMA defer_foreign_keys = ON")
         _insert(fresh, "events", filter(_sound, _readable(damaged, "events")))
-        # Copied unchanged: verifying the audit log is a separate check.
+        # Copied unchanged, because verifying the audit log is a separate step.
         _insert(fresh, "audit", _readable(damaged, "audit"))
-        # Not rebuilt from the events: notes that the user deleted must stay deleted.
+        # Not rebuilt from the events, because memories that the user deleted must stay deleted.
         _insert(fresh, "memory", filter(_sound_memory, _readable(damaged, "memory")))
         sessions = fresh.execute("SELECT session_id FROM events GROUP BY session_id ORDER BY max(id)")
         for (session_id,) in sessions.fetchall():
@@ -92,7 +92,7 @@ def _copy(path: Path, fresh: sqlite3.Connection) -> int:
 
 
 def _insert(fresh: sqlite3.Connection, table: str, rows: Iterable[_Row]) -> None:
-    """Insert rows, whose columns may be fewer than the table has now."""
+    """Insert rows. They may have fewer columns than the table has now."""
     for row in rows:
         places = ", ".join("?" * len(row))
         insert = _INSERT.format(table=table, columns=", ".join(row), places=places)
@@ -101,7 +101,7 @@ def _insert(fresh: sqlite3.Connection, table: str, rows: Iterable[_Row]) -> None
 
 def _open_damaged(path: Path) -> sqlite3.Connection:
     damaged = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-    # Nothing is written; without this, SQLite reads no page of a truncated file.
+    # Needed even for reading: otherwise SQLite reads no page of a truncated file.
     with suppress(*_BROKEN):
         damaged.execute("PRAGMA writable_schema = ON")
     damaged.row_factory = sqlite3.Row
@@ -109,7 +109,7 @@ def _open_damaged(path: Path) -> sqlite3.Connection:
 
 
 def _readable(damaged: sqlite3.Connection, table: str) -> Generator[_Row]:
-    """Yield every readable row. Where reading fails, retry the range in halves, the larger ones first."""
+    """Yield every readable row. If a range can't be read, try its halves, larger ranges first."""
     todo = deque([(0, _last_row(damaged, table))])
     for _ in range(_MOST_STEPS):
         if not todo:
@@ -126,7 +126,7 @@ def _readable(damaged: sqlite3.Connection, table: str) -> Generator[_Row]:
 
 
 def _last_row(damaged: sqlite3.Connection, table: str) -> int:
-    """Return the last row number to look for; -1 if the table is missing or the schema is lost."""
+    """Return the highest row number to try, -1 if the table is missing or the schema is lost."""
     try:
         damaged.execute(_NOTHING.format(table=table))
     except _BROKEN:
@@ -138,7 +138,7 @@ def _last_row(damaged: sqlite3.Connection, table: str) -> int:
 
 
 def _sound(row: _Row) -> bool:
-    """Return whether a readable row is valid: SQLite does not notice changed characters."""
+    """Return whether a readable row is valid. SQLite does not notice damaged characters."""
     try:
         datetime.fromisoformat(str(row["at"]))
         json.loads(str(row["body"]))

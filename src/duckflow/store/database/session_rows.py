@@ -1,4 +1,4 @@
-"""Rows for each session and request, updated with every stored event (J7)."""
+"""Rows about each session and request, updated with every stored event (J7)."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from duckflow.domain.work.outcomes import PAUSES
 
 TITLE_LENGTH = 60
 
-# A counter, not the clock, identifies the latest session, because clocks may be set back.
+# A counter, not the time, tells which session is the latest, because clocks may be set back.
 _ADDED = """
 INSERT INTO sessions (id, workspace, title, created, updated, events, latest)
 VALUES (?, '', '', ?, ?, ?, (SELECT coalesce(max(latest), 0) + 1 FROM sessions))
@@ -48,7 +48,7 @@ _RATED = "UPDATE outcomes SET rating = ? WHERE session_id = ? AND request_id = ?
 def note(
     connection: sqlite3.Connection, session_id: str, times: Sequence[str], events: Iterable[Event]
 ) -> None:
-    """Update a session's row for events stored at `times`; the latest event of a request wins."""
+    """Update the row of a session for events stored at `times`, and the rows of its requests."""
     connection.execute(_ADDED, (session_id, times[0], times[-1], len(times)))
     for event in events:
         match event:
