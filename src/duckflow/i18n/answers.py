@@ -1,4 +1,4 @@
-"""Interprets the user's answers in both languages: unless yes or no is clear, ask again (A5, B6, I6)."""
+"""Interprets the user's answers in both languages. Unless yes or no is clear, ask again (A5, B6, I6)."""
 
 import re
 import unicodedata
@@ -17,7 +17,7 @@ _YES = frozenset(
         *("proceed", "please", "go", "do", "sounds", "looks"),
     )
 )
-"""Words that begin a yes."""
+"""Words with which a yes can begin."""
 _WITH_YES = _YES | frozenset(
     (
         *("ahead", "it", "that", "this", "thats", "is", "good", "right", "of", "course", "and", "then"),
@@ -25,13 +25,13 @@ _WITH_YES = _YES | frozenset(
         *("carry", "on", "with", "the", "plan", "for", "me", "duckflow"),
     )
 )
-"""Words that may follow without changing the yes; any other word, such as "but", makes it unclear."""
+"""Words that may follow without changing the yes. Any other word, such as "but", makes it unclear."""
 _YES_PHRASE = lazy_regex(r"\bof course\b|\bthat(?:s| is) (?:fine|good|ok|okay|right)\b")
 _NO = frozenset(["n", "no", "nope", "nah"])
 _STOP = frozenset(["not", "never", "dont", "stop", "cancel", "reject", "refuse", "deny", "wait"])
-"""Words that mean no and stay part of the reason."""
+"""Words that mean no and are kept as part of the reason."""
 _NO_IDIOM = lazy_regex(r"no[\s,]+(?:problem|problems|worries|objection|objections)\b")
-"""Idioms that begin like a no and mean yes: unclear."""
+"""Idioms that begin like a no but mean yes, so they are unclear."""
 _ALWAYS = frozenset({"a", "always", "allow"})
 
 _JA_YES = (
@@ -56,7 +56,7 @@ _BEHIND_NUMBER = lazy_regex("[、，,：:]")
 
 
 def read_answer(said: str) -> AnswerApproval | None:
-    """Interpret the answer to an approval: yes, always, an edit with its content, or no with its reason."""
+    """Interpret an answer to an approval: yes, always, an edit, or no with a reason. None if unclear."""
     edit = _EDIT.match(said)
     if edit:
         return AnswerApproval(yes=True, edited=said[edit.end() :])
@@ -70,7 +70,7 @@ def read_answer(said: str) -> AnswerApproval | None:
 
 
 def read_choice(said: str, consultation: Consultation) -> ChooseWay | None:
-    """Read a choice by number or name, with or without words, or only words; None for an unknown number."""
+    """Read a choice by number or name, with words after it, or only words. None for an unknown number."""
     first, *others = said.split(maxsplit=1) or [""]
     number, *more = _BEHIND_NUMBER.split(first, maxsplit=1)
     word = unicodedata.normalize("NFKC", number).strip(".)").casefold()
@@ -115,7 +115,7 @@ def _read_no(said: str, plain: str) -> AnswerApproval | None:
 
 
 def _first_word(plain: str) -> str:
-    """Return the first word of an answer, whatever follows (paths, numbers, code). A question has none."""
+    """Return the first word of an answer, whatever follows it. Empty for a question."""
     begins = None if plain.endswith("?") else _BEGINS.match(plain.replace("’", "'"))
     return begins[1].replace("'", "") if begins else ""
 
@@ -125,7 +125,7 @@ def _rest(said: str, length: int) -> str:
 
 
 def _words(plain: str) -> list[str]:
-    """Return the words of an English answer; none if it has other characters (keys, questions, code)."""
+    """Return the words of an English answer; empty if it has other characters (keys, questions, code)."""
     spoken = plain.replace("’", "'")
     if not _SPOKEN.fullmatch(spoken):
         return []

@@ -1,7 +1,7 @@
 """Texts by key in the user's language: `text("config.broken", path=…)`.
 
-Values are never scanned for slots, so a file name or a model's answer can't insert anything. Nothing here
-raises, because a gap in a catalogue must not cost users their work; gaps are recorded for the tests.
+Values are not scanned for slots, so a file name or a model's answer can't insert anything. No function here
+raises: a missing text must not cost users their work. Missing texts are recorded for the tests.
 """
 
 import re
@@ -22,7 +22,7 @@ _SLOT = lazy_regex(r"\{\{|\}\}|\{(\w+)\}")
 
 
 class _Now:
-    """Global state: the current language, and the gaps found so far."""
+    """Global state: the current language, and the missing texts found so far."""
 
     language: Language = "en"
     gaps: ClassVar[set[str]] = set()
@@ -34,7 +34,7 @@ def text(key: str, /, **values: object) -> str:
 
 
 def text_in(language: Language, key: str, /, **values: object) -> str:
-    """Return the text for a key in a given language, for a conversation held in that language (F8)."""
+    """Return the text for a key in a given language, for a conversation in that language (F8)."""
     template = _template(key, language) or _template(key, "en")
     if template is None:
         _Now.gaps.add(key)
@@ -49,7 +49,7 @@ def has_text(key: str) -> bool:
 
 
 def fill(template: str, values: Mapping[str, object], key: str = "") -> str:
-    """Fill the slots of a template; a slot without a value stays unchanged."""
+    """Fill the slots of a template. A slot for which there is no value stays as it is."""
 
     def put(slot: re.Match[str]) -> str:
         name = slot[1]
@@ -79,7 +79,7 @@ def current_language() -> Language:
 
 
 def detect(configured: str, environ: Mapping[str, str]) -> Language:
-    """Choose the language: the setting, otherwise DUCKFLOW_LANGUAGE, otherwise the locale (M4)."""
+    """Choose the language: by the setting, else by DUCKFLOW_LANGUAGE, else by the locale (M4)."""
     for wish in (configured, environ.get("DUCKFLOW_LANGUAGE", "")):
         if wish in ("ja", "en"):
             return wish
@@ -88,14 +88,14 @@ def detect(configured: str, environ: Mapping[str, str]) -> Language:
 
 
 def take_gaps() -> frozenset[str]:
-    """Return and clear the missing keys and unfilled slots found so far."""
+    """Return the missing keys and unfilled slots found since the last call."""
     met = frozenset(_Now.gaps)
     _Now.gaps.clear()
     return met
 
 
 def entries(language: Language) -> Mapping[str, str]:
-    """Return a whole catalogue by dotted key. An unreadable file counts as empty."""
+    """Return a whole catalogue: texts by dotted key. Empty if the file is unreadable."""
     return _parse(_source(language))
 
 
@@ -105,7 +105,7 @@ def _template(key: str, language: Language) -> str | None:
 
 @cache
 def _section(language: Language, name: str) -> Mapping[str, str]:
-    """Return one section of a catalogue, because parsing all of it would slow down the start."""
+    """Return one section of a catalogue; parsing all of it would slow down the start."""
     parts = _SECTION.split(_source(language))
     return _parse("".join(part for part in parts if part.startswith((f"[{name}]", f"[{name}."))))
 
