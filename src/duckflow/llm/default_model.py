@@ -34,7 +34,7 @@ async def _by_environment(provider: Provider, env: Mapping[str, str]) -> ModelCh
         return None
     endpoint = endpoint_of(provider, env)
     if endpoint.own:
-        # Only the openai wire can list the models that are served.
+        # Only servers with the openai wire format can list their models.
         served = await list_served(endpoint, SERVER_TIMEOUT_S) if provider.wire == "openai" else []
         model = next((one.name for one in served if one.name), provider.default_model)
         values = {"variable": provider.address_variable or "", "address": endpoint.shown_address}

@@ -18,7 +18,7 @@ Wire = Literal["openai", "responses", "anthropic", "pydantic_ai"]
 
 
 class Provider(NamedTuple):
-    """Row of the table. Messages to the user name the first of `key_variables`."""
+    """Service with models. Messages to the user name the first of `key_variables`."""
 
     name: str
     wire: Wire
@@ -68,7 +68,7 @@ PROVIDERS = {
 """Providers by name, in the order in which the environment is searched for a key."""
 
 KNOWN_NAMES = (*PROVIDERS, "embedded", "scripted", "relay")
-"""Every prefix of a model's name; the last three are not services."""
+"""Every prefix of a model's name; the last three are not services on a network."""
 
 
 class Endpoint(Frozen):
@@ -91,7 +91,7 @@ class Endpoint(Frozen):
 
     @property
     def wire(self) -> Wire:
-        """Return the provider's wire format, except that OpenAI itself is always used through Responses."""
+        """Return the provider's wire format; for OpenAI itself, always that of its Responses API."""
         return "responses" if self.provider.name == "openai" and not self.own else self.provider.wire
 
     @property
@@ -146,7 +146,7 @@ def find_key(provider: Provider, env: Mapping[str, str]) -> str:
 
 
 def find_address(provider: Provider, env: Mapping[str, str]) -> str:
-    """Return the address set in the environment, else the provider's. Project files can't set it."""
+    """Return the address set in the environment, else the provider's default. Project files can't set it."""
     variable = provider.address_variable
     given = env.get(variable, "").strip() if variable else ""
     if not given:

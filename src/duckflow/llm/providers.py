@@ -98,7 +98,7 @@ def _open_other(endpoint: Endpoint, traits: ModelTraits) -> ModelClient:
 
 
 def _embedded(settings: LlmSettings) -> EmbeddedSettings:
-    """`llm.embedded.window` overrides `llm.window`."""
+    """Return the embedded model's settings, in which `llm.embedded.window` overrides `llm.window`."""
     own = settings.embedded
     wanted = None if "window" in own.model_fields_set else settings.window
     return replace(own, window=wanted) if wanted else own

@@ -27,7 +27,7 @@ REASONS = {
     "llm.unreachable": "llm.waits_unreachable",
     "embedded.died": "llm.waits_restart",
 }
-"""Messages shown during the wait, by the key of the error; they take none of the error's values."""
+"""Keys of the messages shown during the wait, by the error's key. These messages take no values."""
 
 MOST_TRIES = {"llm.timeout": 2}
 """Errors with a lower limit: a call that used up its time limit is retried only once."""

@@ -10,7 +10,7 @@ from duckflow.llm.probes import ServedModel, list_served, list_tags, parameters_
 PROBE_TIMEOUT_S = 1.0
 SMALL_PARAMETERS = 9e9
 LARGE_WINDOW, SMALL_WINDOW = 128_000, 32_768
-"""Windows assumed for a large and a small model if neither the server nor the name tells."""
+"""Windows assumed for a large and a small model if neither the server nor the name tells the size."""
 OLLAMA_WINDOW = 8192
 """Ollama's default window; it silently truncates longer prompts unless configured otherwise."""
 
@@ -56,7 +56,7 @@ def known_of(name: str) -> tuple[int | None, bool]:
 
 
 async def find_traits(endpoint: Endpoint, settings: LlmSettings, env: Mapping[str, str]) -> ModelTraits:
-    """Return the traits by the settings, else by the answer of the user's server, else by the name.
+    """Return a model's traits: from the settings, else from the user's server, else from its name.
 
     `WindowedClient` applies `llm.window` and learned windows later, for every kind of model.
     """

@@ -48,7 +48,7 @@ class LearnedWindows:
         self._now = now
 
     def find(self, model: str) -> LearnedWindow | None:
-        """Return what was learned about a model, if that has not expired."""
+        """Return the learned window of a model, or None if it is unknown or expired."""
         return self._read().get(model)
 
     def keep(self, model: str, window: int, token_scale: float) -> None:

@@ -1,1 +1,1 @@
-"""Read answers of models: lenient where the meaning is plain, with a repair request where it is not."""
+"""Read models' answers: leniently if the meaning is clear, else after asking the model to repair them."""

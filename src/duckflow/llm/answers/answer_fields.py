@@ -1,4 +1,4 @@
-"""Find the fields of an answer in a model's text, in every form that has one plain meaning (A6)."""
+"""Find the fields of an answer in a model's text; accepts every form whose meaning is clear (A6)."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, cast, get_origin
@@ -17,7 +17,7 @@ _OPERATION = ("operation", "op", "tool", "tool_name", "function", "name", "actio
 _ARGS = ("args", "arguments", "input", "parameters", "params", "tool_input")
 _REASONING = ("reasoning", "reason", "rationale", "thought", "explanation", "comment")
 _BESIDE = ("type", "call_id", "note", "why", "purpose", "intent", "priority", "order")
-"""Fields that are no arguments, though models write them beside the arguments of an action."""
+"""Fields that models write beside an action's arguments, but that are not arguments."""
 _NONE = ("none", "null", "nothing", "n/a")
 _DECISION = frozenset(Decision.model_fields)
 
@@ -35,7 +35,7 @@ class AnswerFields(NamedTuple):
 
 
 def read_fields(text: str, shape: type[BaseModel], *, ended: bool) -> AnswerFields:
-    """Return the fields of a `shape` from JSON text. `ended`: the model stopped without hitting a limit."""
+    """Return the fields of an answer of type `shape`. `ended`: the model stopped without hitting a limit."""
     found, blocks = find_parts(after_thoughts(text), ended=ended)
     fields = _unwrapped(found.value, shape)
     if shape is Decision:
@@ -52,7 +52,7 @@ def read_fields(text: str, shape: type[BaseModel], *, ended: bool) -> AnswerFiel
 
 
 def _unwrapped(value: JsonObject | list[JsonValue], shape: type[BaseModel]) -> JsonObject:
-    """Unwrap an answer from a list or object. A bare list becomes the shape's only list field."""
+    """Unwrap an answer nested in a list or object. A bare list becomes the shape's only list field."""
     known = shape.model_fields.keys()
     if isinstance(value, list):
         first = value[0] if len(value) == 1 else None
@@ -109,7 +109,7 @@ def _operation_key(entry: Mapping[str, JsonValue]) -> str | None:
 
 
 def _action(entry: JsonObject) -> JsonObject:
-    """Return an action with the names of a Decision; without `args`, its other fields are the arguments."""
+    """Return an action with a Decision's field names. Without `args`, its other fields are the arguments."""
     key = _operation_key(entry)
     if key is None:
         return entry

@@ -11,7 +11,7 @@ from duckflow.domain.patterns import lazy_regex
 from duckflow.llm.answers.response import CollectedResponse, collect
 
 MOST_ROUNDS = 2
-"""Most times that one answer is continued or asked for again."""
+"""Maximum number of times that one answer is continued or asked for again."""
 
 MORE_ROOM = 8192
 """Tokens added in the first round if thinking left none for the answer; the second adds three times that."""
@@ -24,7 +24,7 @@ CALL_AGAIN = " A tool call that was cut must be made again."
 
 _WINDOW_SHARE = 4
 _OVERLAP, _LETTERS = 6, 4
-"""Characters, and distinct ones among them, that a continuation must share with the end to be an overlap."""
+"""Fewest characters, and fewest distinct characters, of a repetition that counts as an overlap."""
 _LONGEST_OVERLAP = 4_000
 _SAME_START = 40
 """A continuation that begins with this many of the answer's first characters is a complete rewrite."""
@@ -42,7 +42,7 @@ async def collect_whole(
 ) -> CollectedResponse:
     """Ask the model, and get the rest of an answer that was cut before it was usable.
 
-    Returns an answer that is still cut after MOST_ROUNDS as it is; raises BadAnswer if it is only thinking.
+    After MOST_ROUNDS, returns an answer that is still cut, or raises BadAnswer if it is only thinking.
     """
     response = await collect(client, request, on_update, has_reply=has_reply)
     for number in range(1, MOST_ROUNDS + 1):
@@ -109,7 +109,7 @@ async def _continue(
     *,
     has_reply: bool,
 ) -> CollectedResponse:
-    """Ask for the rest and append it. The rest is shown when complete, since it may repeat the first part."""
+    """Ask for the rest of an answer and append it. Show it only when complete: it may repeat `first`."""
     said = ChatMessage(role="assistant", text=first.text)
     wanted = ChatMessage(role="user", text=CONTINUE + (CALL_AGAIN if request.tools else ""))
     asked = replace(request, messages=(*request.messages, said, wanted))

@@ -31,7 +31,7 @@ def begins_object(text: str) -> bool:
 
 
 def find_object(text: str) -> FoundObject:
-    """Return the first object of `text`, or the list of which it is the first item.
+    """Return the first object of `text`, or the list that begins with this object.
 
     Raises UnusableAnswer for a broken object, but skips braces in prose. Text that only resembles an object,
     such as `{name: 1}`, is skipped as a whole, so that nothing nested in it is taken for the answer.
@@ -81,7 +81,7 @@ def refuse_more(text: str, found: FoundObject, rest: str) -> None:
 
 
 def _list_around(text: str, start: int) -> int:
-    """Return the position of the list bracket directly before this brace, else the brace's own."""
+    """Return the position of a list bracket directly before the brace at `start`, else `start`."""
     opened = _LISTED.search(text, max(start - 100, 0), start)
     nested = opened and _NESTED.search(text, 0, opened.start())
     return opened.start() if opened and not nested else start

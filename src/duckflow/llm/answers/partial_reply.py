@@ -1,4 +1,4 @@
-"""Extract the top-level "reply" string of a JSON object while the model writes it, only to display it.
+"""Extract the top-level "reply" string of a JSON object while it arrives, to display it early.
 
 Each piece is read once. pydantic_core's partial parsing reads the whole text again for every piece, which
 took twenty times as long for a reply of 200 kB.
@@ -15,7 +15,7 @@ _CHARACTERS = lazy_regex(
     r'(?:[^"\\]++|\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}'
     r"|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*+"
 )
-"""Complete characters of a string, escaped or not; a surrogate pair is one."""
+"""Pattern for complete characters of a string, escaped or not; a surrogate pair is one character."""
 _LONGEST_ESCAPE = 12
 _FENCE = lazy_regex(r"```[^\n]*+\n\s*+")
 _LONGEST_KEY = 64

@@ -29,19 +29,19 @@ _LAST_FENCE = lazy_regex(r"^[ \t]*+```\s*+\Z", re.MULTILINE)
 _NEARLY_END = lazy_regex(
     r"^(?:<<<|>>>)[ \t/]*+(?:end)?+[ \t_]*+(?:block)?+(?:[ \t]++[A-Z]\S{0,99}+)?+\s*+\Z", re.M
 )
-"""Final line that was meant to end the last block."""
+"""Pattern for a malformed final line that was meant to end the last block."""
 
 _FOREIGN = lazy_regex("[\x00\ud800-\udfff]")
 _ONE_LINE = lazy_regex(r"[^\n]*+\n\Z")
 _IN_ONE_LINE = frozenset({"path", "to", "pattern", "glob", "symbol", "url", "id"})
-"""Arguments of one line: the line break at the end of a block is not part of them."""
+"""Arguments that are a single line, so the line break at the end of their block is removed."""
 _LONGEST_NAME = 100
 
 Blocks = dict[str, str]
 
 
 def find_parts(text: str, *, ended: bool = False) -> tuple[FoundObject, Blocks]:
-    """Return the JSON object or list of a text and its raw blocks. `ended`: no limit cut the text."""
+    """Return an answer's JSON object or list, and its raw blocks. `ended`: no limit cut the answer."""
     marker = _BEGIN.search(text)
     check_size(text[: marker.start()] if marker else text)
     if not text.strip():
@@ -64,7 +64,7 @@ def find_parts(text: str, *, ended: bool = False) -> tuple[FoundObject, Blocks]:
 
 
 def split_blocks(text: str, *, before: str = "", ended: bool = False) -> tuple[str, Blocks]:
-    """Return a text without its raw blocks, and the blocks. `before` may have opened a code fence."""
+    """Return a text without its raw blocks, and the blocks. `before` precedes it and may open a fence."""
     plain: list[str] = []
     blocks: Blocks = {}
     at = 0
@@ -107,7 +107,7 @@ def _end_line(text: str, at: int, name: str) -> re.Match[str] | None:
 
 
 def _last_content(name: str, content: str, *, fenced: bool) -> str:
-    """Return the content of a block without an end line: all that follows, except the answer's own fence."""
+    """Return the content of a last block that has no end line, without the code fence around the answer."""
     if _MARKER.search(content):
         raise _endless(name)
     closing = _LAST_FENCE.search(content)
@@ -138,7 +138,7 @@ def unused_block(name: str) -> str:
 
 
 def fill_in(answer: JsonObject, blocks: Blocks) -> tuple[JsonObject, Blocks, list[str]]:
-    """Replace each `{"block": NAME}`, at any depth. Return the answer, the unused blocks and the faults."""
+    """Replace each `{"block": NAME}` by its block. Return the answer, the unused blocks and the faults."""
     filling = _Filling(blocks)
     fields = {key: filling.value(key, key, value) for key, value in answer.items()}
     unused = {name: content for name, content in blocks.items() if name not in filling.used}
@@ -151,7 +151,7 @@ def fill_in(answer: JsonObject, blocks: Blocks) -> tuple[JsonObject, Blocks, lis
 
 
 class _Filling:
-    """Walk over an answer. Recursion is safe here because the parser has limited the depth."""
+    """Recursive replacement of block names in an answer, whose depth the parser has limited."""
 
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks

@@ -109,7 +109,7 @@ async def collect(
     has_reply: bool,
     until: Callable[[str], bool] | None = None,
 ) -> CollectedResponse:
-    """Collect a response until it ends or `until` accepts its text. With `has_reply`, show the reply."""
+    """Collect a response until it ends or `until` accepts its text. With `has_reply`, show its reply."""
     response = CollectedResponse(on_update, has_reply=has_reply, plain=bool(request.tools))
     async with closing(client.stream(request)) as pieces:
         async for piece in pieces:

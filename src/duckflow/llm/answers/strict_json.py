@@ -1,7 +1,7 @@
 """Parse one JSON object without recursion, or report exactly what is wrong and where.
 
 Stricter than the standard library: refuses duplicate keys, NaN and infinities, lone surrogates, NUL and very
-long numbers, and limits depth and count. More lenient where the meaning is plain: accepts raw line breaks and
+long numbers, and limits depth and values. More lenient if the meaning is clear: accepts raw line breaks and
 tabs in strings, comments, a comma before a closing bracket, and True, False and None.
 """
 

@@ -1,4 +1,4 @@
-"""Ask for a structured answer, and again if it is unusable. No part is used before all is valid (A6)."""
+"""Ask for a structured answer, again if it is unusable. No part is used before the whole is valid (A6)."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ async def ask(
     on_update: Callable[[LiveUpdate], None],
     check: Callable[[T], Iterable[str]] | None = None,
 ) -> StructuredAnswer[T]:
-    """Ask for one `answer`. `check` returns the faults of a valid one, as sentences for the model.
+    """Ask for an `answer`. `check` returns more faults of an answer that fits the schema, as sentences.
 
     Raises BadAnswer if an answer has the same faults as the previous one, or after three repairs; its `usage`
     covers all tries.
@@ -104,7 +104,7 @@ def _understand(
 def read_answer(
     text: str, answer: type[T], check: Callable[[T], Iterable[str]] | None, *, ended: bool
 ) -> tuple[T, AnswerFields]:
-    """Return the answer in a text. Raise UnusableAnswer with all faults if it is not valid and permitted."""
+    """Return an answer and the fields it was read from, or raise UnusableAnswer with all its faults."""
     read = read_fields(text, answer, ended=ended)
     value, unfit = fit(answer, read.fields)
     wrong = check(value) if check is not None and value is not None else ()

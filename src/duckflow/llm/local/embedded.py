@@ -28,14 +28,14 @@ SAVE_LIMIT_S = 5.0
 """Longest wait on exit for the session's prompt state to be saved."""
 
 BUSY_LIMIT_S = 0.5
-"""The same limit after an abandoned answer, since the process may take seconds to notice the stop."""
+"""Shorter limit for that after an abandoned answer, which the process may take seconds to stop."""
 
 ALIKE = 16
-"""Tokens that must match before the next ones are drafted; with fewer, writing a new file is slower."""
+"""Tokens that must repeat earlier text before the next ones are guessed from it. Fewer slow down new text."""
 
 
 def drafts(wanted: Literal["auto", "on", "off"], processor: str) -> bool:
-    """Return True if n-gram drafting is on; `auto` means x86, where reading is much faster than writing."""
+    """Return True if n-gram speculation is on; `auto`: on x86, which reads much faster than it generates."""
     return wanted == "on" or (wanted == "auto" and processor.lower() in ("x86_64", "amd64"))
 
 
@@ -95,7 +95,7 @@ class EmbeddedModel:
                         yield piece
             except Unavailable:
                 if self._answered != self._last:
-                    # The process has not begun this answer: it is stuck, and only a new one helps.
+                    # The process has not begun this answer, so it is stuck and must be replaced.
                     await self._end()
                 raise
 
@@ -108,7 +108,7 @@ class EmbeddedModel:
         return message["tokens"]
 
     async def read_beginning(self, beginning: ChatMessage, report: Callable[[float], None]) -> None:
-        """Evaluate and save the beginning that all prompts share. `report` gets the fraction done."""
+        """Evaluate and save the text with which all prompts begin. `report` gets the fraction done."""
         async with self._ready_worker() as worker:
             await self._begin(worker, (beginning,), report)
 
@@ -136,7 +136,7 @@ class EmbeddedModel:
     async def _begin(
         self, worker: WorkerProcess, messages: Sequence[ChatMessage], report: Callable[[float], None]
     ) -> None:
-        """Before a process's first prompt, restore its state, or evaluate and save the common beginning."""
+        """Before the first prompt, restore its saved state, or evaluate and save the common beginning."""
         if not messages or not messages[0].stable:
             self._session = ""  # the process no longer holds the session's prompt
             return
@@ -186,7 +186,7 @@ class EmbeddedModel:
         return bool((await self._message_for(worker, number)).get("done"))
 
     async def _message_for(self, worker: WorkerProcess, number: int) -> dict[str, Any]:
-        """Return the next message about one request, skipping those of an earlier abandoned one."""
+        """Return the next message about request `number`, skipping messages about abandoned requests."""
         while (message := await worker.receive()).get("id") != number:
             pass
         self._given_up = False

@@ -67,7 +67,7 @@ class WorkerProcess:
         await self.look_back()
 
     async def look_back(self) -> tuple[int, str]:
-        """Wait for the end. Return the exit status, negative for a signal, and the last output."""
+        """Wait for the process to end. Return its exit status (negative for a signal) and its last output."""
         if self._streams is not None:
             self._streams[1].close()
         self._socket.close()
@@ -89,7 +89,7 @@ def _spawn(descriptor: int, errors: IO[bytes]) -> subprocess.Popen[bytes]:
     seen = {
         name: value for name, value in os.environ.items() if name in _KEPT or name.startswith(_KEPT_KINDS)
     }
-    # -P and the folder keep Python from importing modules of the user's project.
+    # -P and the working folder keep Python from importing modules of the user's project.
     # In a new session, Ctrl-C in the terminal reaches only Duckflow.
     return subprocess.Popen(  # noqa: S603
         [sys.executable, "-P", str(WORKER), str(descriptor)],
@@ -123,8 +123,8 @@ def usable_cores(quota: Path = _QUOTA) -> int:
 
 
 def thread_counts(cores: int, wanted: int | None) -> tuple[int, int]:
-    """Return the number of threads for writing, and for reading the prompt."""
+    """Return two numbers of threads: to generate tokens, and to evaluate the prompt."""
     if wanted is not None:
         return wanted, wanted
-    # A free core keeps the speed steady; with only two cores it would halve the speed.
+    # Leaving one core free keeps the speed steady, but with only two cores it would halve the speed.
     return (cores if cores <= 2 else cores - 1), cores

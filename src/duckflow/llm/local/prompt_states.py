@@ -1,7 +1,7 @@
-"""Saved prompt states of an embedded model: on a small machine, evaluating a prompt takes most of the time.
+"""Saved prompt states of an embedded model, because evaluating a prompt is slow on a small machine.
 
-A `beginning` is shared by all sessions; a `session` is the last prompt of one. The runtime compares a state
-with the new prompt token by token, and evaluates only the rest.
+A `beginning` is the text with which all prompts begin; a `session` is the last prompt of one session. The
+runtime compares a state with the new prompt token by token, and evaluates only what follows the common part.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ _MEGABYTE = 1_000_000
 
 
 class PromptStates:
-    """States of one model. Blocking. No method raises OSError: without a state the prompt is evaluated."""
+    """Saved states of one model. Methods block. None raises OSError, because a lost state only costs time."""
 
     def __init__(self, folder: Path, model: Path, window: int, most_mb: int) -> None:
         self.folder = folder
@@ -32,7 +32,7 @@ class PromptStates:
         self._key = [_identity(model), version("xllamacpp"), window]
 
     def name(self, kind: StateKind, *texts: str) -> str:
-        """Return the file name for these texts: a hash of everything that must match."""
+        """Return the file name of a state: a hash of these texts, the model and the window."""
         told = json.dumps([*self._key, *texts])
         return f"{kind}-{hashlib.sha256(told.encode('utf-8', 'surrogatepass')).hexdigest()[:40]}.state"
 
@@ -51,7 +51,7 @@ class PromptStates:
         return True
 
     def keep(self, draft: str, name: str) -> None:
-        """Give a completely written state its name, and delete the oldest states if there are too many."""
+        """Give a completely written state its name, and delete the oldest states above the size limit."""
         with suppress(OSError):
             (self.folder / draft).replace(self.folder / name)
         self._prune()

@@ -1,4 +1,4 @@
-"""Requests to the embedded runtime and its errors, in its formats (mostly those of OpenAI)."""
+"""Convert requests to the embedded runtime's format (mostly OpenAI's), and its errors to ours."""
 
 from typing import Any, cast
 

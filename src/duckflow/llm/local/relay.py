@@ -21,7 +21,7 @@ class Relay(Protocol):
 
 
 class RelayModel:
-    """Model that a person can reach, if there is one. Calls have no time limit."""
+    """Model whose answers a person enters; `relay` is None without a person. Calls have no time limit."""
 
     def __init__(self, relay: Relay | None, traits: ModelTraits) -> None:
         self._relay = relay

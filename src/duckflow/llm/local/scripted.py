@@ -47,7 +47,7 @@ class ScriptedLine(Frozen):
     delay_s: Annotated[float, Field(ge=0, le=3600)] = 0.0
     """Seconds before the first character."""
     gate: Path | None = None
-    """Folder where the model creates `asked` on a request, and waits for `go` before it answers."""
+    """Folder where the model creates a file `asked` on a request, and waits for a file `go` to answer."""
 
 
 class ScriptedModel:

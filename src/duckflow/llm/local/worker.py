@@ -6,7 +6,7 @@ a file, imports nothing of Duckflow, and ends when Duckflow closes its end of th
 
     in:   {"model": ..., ...}                      once: the settings
           {"ask": 1, "body": {...}}                a chat completion
-          {"stop": 1}                              abandon that one and all before it
+          {"stop": 1}                              abandon request 1 and all earlier ones
           {"count": 2, "text": ...}                count the tokens
           {"state": 3, "action": "save", "file": ...}   save the prompt state, or "restore" it
     out:  {"ready": true} or {"failed": ...}       once
@@ -141,7 +141,7 @@ def _parameters(runtime: Any, settings: dict[str, Any], key: str) -> Any:  # noq
     parameters.n_parallel = 1
     parameters.cpuparams.n_threads = settings["threads"]
     parameters.cpuparams_batch.n_threads = settings["batch_threads"]
-    # A stop takes effect between two batches of the prompt. Larger ones were not faster on CPUs.
+    # A stop takes effect between two batches of the prompt. Larger batches were not faster on CPUs.
     parameters.n_batch = parameters.n_ubatch = settings["batch"]
     # Keeps the states of alternating prompts (deciding, judging) in memory instead of evaluating them again.
     parameters.cache_ram_mib = settings["cache_mib"]

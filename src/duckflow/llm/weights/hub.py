@@ -20,7 +20,7 @@ _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
 def fetch_from_hub(place: WeightsFiles, report: Report) -> None:
-    """Download the rest of the file. Resume after every break, until TRIES in a row brought no new data."""
+    """Download the rest of the file. Resume after every break, until TRIES connections in a row fail."""
     import httpx2  # noqa: PLC0415 - only an installation needs it
 
     base = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"

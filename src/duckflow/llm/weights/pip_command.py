@@ -91,7 +91,7 @@ def find_pip() -> list[str]:
 
 
 def ending_with_us() -> list[str]:
-    """Return a command prefix that ends pip with us, so that it can't write to a folder cleaned up later."""
+    """Return a command prefix that makes pip end with our process, so it can't write to a deleted folder."""
     if not (sys.executable and sys.platform.startswith("linux")):
         return []
     return [sys.executable, "-I", "-S", "-c", _END_WITH_PARENT, str(os.getpid())]

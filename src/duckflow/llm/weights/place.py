@@ -1,4 +1,4 @@
-"""Files of one model in the cache: the finished file, its mark, the partial download, and the lock.
+"""Files of one model in the cache: the finished file, the mark that it is verified, a partial one, the lock.
 
 The `.part` file is always a beginning of the finished file, whichever source it came from. So any source can
 resume where another one, or a killed process, stopped.
@@ -48,7 +48,7 @@ class WeightsFiles:
         self._fetches = f"{weights.file}.fetch-"
 
     def installed(self) -> Path | None:
-        """Return the finished file if it is intact. A mark file saves hashing it again on later starts."""
+        """Return the finished file if it is intact, else None. A mark file saves hashing it every time."""
         try:
             found = self.file.stat()
             if self._is_marked(found):

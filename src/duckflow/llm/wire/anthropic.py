@@ -49,7 +49,7 @@ ERROR_STATUS = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-"""HTTP status by the type of an error inside a stream, which has none."""
+"""HTTP status by type of error, for errors inside a stream, which carry no status."""
 
 _VERSION = lazy_regex(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?!\d)")
 _ID = lazy_regex(r"[a-zA-Z0-9_-]{1,64}")
@@ -80,14 +80,14 @@ def _body(endpoint: Endpoint, traits: ModelTraits, request: ModelRequest) -> Bod
 
 
 def _version(model: str) -> tuple[int, int]:
-    """Return the version in a Claude model's name. Other makers' models count as 4.5, with a fixed budget."""
+    """Return the version in a Claude model's name. Other makers' models count as 4.5."""
     if found := _VERSION.search(model):
         return int(found[1]), int(found[2] or 0)
     return (9, 0) if "claude" in model else (4, 5)
 
 
 def _thinking(version: tuple[int, int], effort: str, room: int, turns: list[Body]) -> Body:
-    """Return the fields that make a model think, by its version. Newer models decide themselves when to."""
+    """Return the fields that make a model think, by version. Newer models decide themselves when to think."""
     if version >= (4, 6):
         shown = {"display": "summarized"} if version >= (4, 7) else {}  # 4.6 does so by default
         return {"thinking": {"type": "adaptive", **shown}, "output_config": {"effort": effort}}
@@ -124,7 +124,7 @@ def split_system(request: ModelRequest, model: str) -> tuple[list[Body], list[Bo
 
 
 def _blocks(message: ChatMessage, request: ModelRequest) -> Iterator[Body]:
-    """Yield the blocks of a message. Thoughts keep their place in the answer, verbatim."""
+    """Yield the blocks of a message, with its thoughts verbatim and in their original places."""
     text = [{"type": "text", "text": message.text}] if message.text.strip() else []
     if message.result_of:
         content = [*_pictures(message, request), *text] or [{"type": "text", "text": "(nothing)"}]
@@ -208,7 +208,7 @@ class AnthropicResponse:
         return []
 
     def rest(self) -> Iterator[ModelPiece]:
-        """Yield what is known only at the end: calls, thoughts and the end itself."""
+        """Yield the pieces known only at the end: calls, thoughts and the StreamEnd."""
         if not self.ended:
             raise Unavailable("llm.cut_off")
         for block in self._blocks.values():

@@ -23,7 +23,7 @@ class WireResponse(Protocol):
         ...
 
     def rest(self) -> Iterable[ModelPiece]:
-        """Yield what is known only at the end: calls, thoughts and the end itself."""
+        """Yield the pieces known only at the end: calls, thoughts and the StreamEnd."""
         ...
 
 
@@ -35,7 +35,7 @@ class WireFormat(NamedTuple):
     """Function from the key, which may be empty, to the headers."""
     body: Callable[[Endpoint, ModelTraits, ModelRequest], dict[str, Any]]
     response: Callable[[str], WireResponse]
-    """Function from the model's full name, which is stored in its thoughts, to an empty answer."""
+    """Function that creates an empty answer, given the model's full name to store in its thoughts."""
     fallbacks: tuple[Fallback, ...]
 
 

@@ -14,7 +14,7 @@ from duckflow.llm.endpoints import Endpoint
 from duckflow.llm.wire.window_errors import read_too_long
 
 REFUSED = "llm.refused_request"
-"""Error key of a request that the provider rejects as invalid; `detail` holds its reason."""
+"""Error key of a request that the provider rejects as invalid; `detail` holds the provider's reason."""
 
 DETAIL_CHARACTERS = 300
 SECRET_LENGTH = 8
@@ -117,7 +117,7 @@ def _number(said: str) -> float | None:
 
 
 def _refuses_tools(said: str) -> bool:
-    """Return True if a server accepts no tools at all. A fallback covers tools without thinking."""
+    """Return True if a server accepts no tools at all. A fallback covers refusals of tools with thinking."""
     return bool(_TOOLS.search(said) and _NOT_TAKEN.search(said)) and "reasoning" not in said
 
 

@@ -1,4 +1,4 @@
-"""Repeat requests without the fields that a server refuses, since compatible servers differ in them."""
+"""Repeat a request without the fields that a server refuses; compatible servers accept different fields."""
 
 from collections.abc import AsyncGenerator, Callable
 from typing import Any, NamedTuple, cast
@@ -45,7 +45,7 @@ class Fallback(NamedTuple):
 
 
 class Fallbacks:
-    """Fallbacks that one server needs. Applied at once to a refused request, and to all later ones."""
+    """Fallbacks that one server has needed so far. They are applied to all later requests."""
 
     def __init__(self, table: tuple[Fallback, ...]) -> None:
         self._table = table

@@ -26,22 +26,22 @@ class JsonFields:
         return cls(cast("dict[str, JsonValue]", values))
 
     def text(self, name: str) -> str:
-        """Return a text."""
+        """Return a field that is a text."""
         return self._get(name, str, "")
 
     def count(self, name: str) -> int:
-        """Return a whole number."""
+        """Return a field that is a whole number."""
         value = self.values.get(name)
         if isinstance(value, float) and value.is_integer():
             return int(value)
         return self._get(name, int, 0)
 
     def inner(self, name: str) -> "JsonFields":
-        """Return an object."""
+        """Return a field that is an object."""
         return JsonFields(self._get(name, dict, {}))
 
     def objects(self, name: str) -> "list[JsonFields]":
-        """Return a list of objects."""
+        """Return a field that is a list of objects."""
         return [JsonFields({"item": item}).inner("item") for item in self._get(name, list, [])]
 
     def joined(self, name: str, part: str = "text") -> str:
@@ -51,7 +51,7 @@ class JsonFields:
         return "".join(item.joined(part) for item in self.objects(name))
 
     def json(self, name: str) -> str:
-        """Return an object as JSON text, which some servers send instead of the object."""
+        """Return an object field as JSON text, which some servers send instead of the object."""
         value = self.values.get(name) or ""
         return value if isinstance(value, str) else json.dumps(self.inner(name).values, ensure_ascii=False)
 

@@ -41,7 +41,7 @@ MARKED_MODELS = ("anthropic/", "google/", "openai/gpt-5.6", "openai/gpt-6", "ope
 """OpenRouter models whose prompt cache needs marks, or works better with them."""
 
 MISTRAL_EFFORTS = {"low": "none", "medium": "high", "high": "high"}
-"""Mistral's levels: its models only know thinking on and off (the default), and refuse other levels."""
+"""Mistral's thinking level for each of ours. Its models only know off and on, and refuse other levels."""
 
 STOPS: dict[str, StopReason] = {
     "length": "length",
@@ -50,7 +50,7 @@ STOPS: dict[str, StopReason] = {
 }
 
 THINKING_FIELDS = ("reasoning_details", "reasoning_content", "reasoning", "thinking")
-"""Fields in which servers send thinking ("thinking" inside the content). The first one is sent back."""
+"""Fields in which servers send thinking ("thinking" inside the content). The first with text is sent back."""
 
 THINKING_MISSED = (
     "must be passed back",
@@ -315,7 +315,7 @@ class OpenAIResponse:
         ]
 
     def rest(self) -> Iterator[ModelPiece]:
-        """Yield what is known only at the end: calls, thoughts and the end itself."""
+        """Yield the pieces known only at the end: calls, thoughts and the StreamEnd."""
         if self._stop is None:
             raise Unavailable("llm.cut_off")
         for call in self._calls:

@@ -11,7 +11,7 @@ from duckflow.llm.wire.errors import lost, not_understood
 
 CONNECT_TIMEOUT_S = 15.0
 IDLE_S = 5.0
-"""Longest idle time of a connection to reuse; servers close idle connections after a while."""
+"""Longest idle time after which a connection is reused; servers close idle ones after a while."""
 
 _PIECE = 65_536
 _MOST_HEADERS = 200
@@ -71,7 +71,7 @@ class PlainClient:
 
     @asynccontextmanager
     async def stream(self, method: str, address: str, content: bytes = b"") -> AsyncGenerator[PlainAnswer]:
-        """Send a request, and read the answer inside the block. An answer not read completely is aborted."""
+        """Send a request, and read the answer inside the block. Abort one not read completely."""
         parts = urlsplit(address)
         reader, writer = await self._take() or await self._connect(parts)
         answer = None

@@ -49,7 +49,7 @@ STATUS: tuple[tuple[type[foreign.ModelAPIError], int], ...] = (
     (foreign.ModelNotFoundError, 404),
     (foreign.ModelRequestRejectedError, 400),
 )
-"""HTTP status of errors that have none; the first match counts."""
+"""HTTP status for errors that carry none; the first match counts."""
 
 
 class PydanticAIModel:

@@ -1,4 +1,4 @@
-"""Preparation of requests for all wires: valid messages and calls, cache marks, room for thinking."""
+"""Preparation of requests for all wire formats: valid messages and calls, cache marks, room for thinking."""
 
 import json
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from duckflow.domain.patterns import lazy_regex
 from duckflow.llm.endpoints import THINKING_ALLOWANCE
 
 BYTES_PER_TOKEN = 3
-"""Low, so that the estimate of a prompt's tokens is rather too high."""
+"""Deliberately low, so that the estimate of a prompt's tokens is rather too high."""
 
 SMALL_THINKERS = ("qwen3", "deepseek-r1", "gpt-oss", "magistral", "smollm3", "think", "reason")
 """Parts of the names of small models that think. Other small models ramble if their limit is raised."""
@@ -32,7 +32,7 @@ def bearer(key: str) -> dict[str, str]:
 def usable_messages(
     request: ModelRequest, model: str, *, fitting_id: Pattern[str] = CHAT_ID
 ) -> tuple[ChatMessage, ...]:
-    """Return the messages in a form that a provider accepts: valid ids and arguments, no foreign thoughts.
+    """Return messages that a provider accepts: with valid ids and arguments, without other models' thoughts.
 
     If the request offers no tools, calls and results become text.
     """
@@ -85,7 +85,7 @@ def _as_text(message: ChatMessage, answered: ToolCall | None) -> ChatMessage:
 
 
 def pictures_of(message: ChatMessage, request: ModelRequest) -> list[tuple[str, str]]:
-    """Return the media type and the Base64 data of each picture that the request has."""
+    """Return the media type and the Base64 data of each of a message's pictures that the request contains."""
     data = request.picture_data
     return [(picture.media, data[picture.digest]) for picture in message.pictures if picture.digest in data]
 

@@ -96,7 +96,7 @@ def _version(name: str) -> tuple[int, int]:
 
 
 def _items(message: ChatMessage, request: ModelRequest, asker: str, *, marked: bool) -> Iterator[Body]:
-    """Yield the items of a message. Reasoning and its item keep their ids: OpenAI refuses one alone."""
+    """Yield a message's items. Reasoning and the item after it keep ids, as OpenAI refuses either alone."""
     if message.result_of:
         output = _content(message, request, marked=marked)
         yield {"type": "function_call_output", "call_id": message.result_of, "output": output}
@@ -201,7 +201,7 @@ class ResponsesResponse:
         return []
 
     def rest(self) -> Iterator[ModelPiece]:
-        """Yield what is known only at the end: calls, thoughts and the end itself."""
+        """Yield the pieces known only at the end: calls, thoughts and the StreamEnd."""
         if not self.ended:
             raise Unavailable("llm.cut_off")
         for call in (item for item in self._items if item.text("type") == "function_call"):
@@ -247,7 +247,7 @@ class ResponsesResponse:
                 }
                 waiting.append(Thought(model=self._model, text=_readable(item), data=kept))
             elif called or _message(item):
-                if called or unsaid:  # all texts become one message; reasoning for a later text has no place
+                if called or unsaid:  # reasoning before a second text is dropped, since all texts become one
                     named = {"id": item.text("id") if reasoned else "", "phase": item.text("phase")}
                     label = {name: value for name, value in named.items() if value}
                     labels = [Thought(model=self._model, data={"type": kind, **label})] if label else []

@@ -30,7 +30,7 @@ _SAYS_SO = lazy_regex(
     r"|reduce the length of (?:the|your) (?:messages|prompt|input)"
     r"|request (?:body )?too large for"
 )
-"""Phrases of a too long prompt's error, in lower case."""
+"""Phrases in errors about a too long prompt, in lower case."""
 
 _RATE = lazy_regex(r"tokens per|\btpm\b|rate_limit|rate limit")
 _N = r"(\d[\d,_]*)"
@@ -86,7 +86,7 @@ def read_too_long(status: int, body: str) -> TooLong | None:
     found = TooLong(_number(_WINDOWS, said), _number(_PROMPTS, said))
     if status == _TOO_LARGE or not _RATE.search(said):
         return found
-    # A limit of tokens per minute matters only if waiting would not help.
+    # Exceeding a limit of tokens per minute counts only if waiting would not help.
     requested = _number((_REQUESTED,), said)
     return found if found.window and requested and requested > found.window else None
 
