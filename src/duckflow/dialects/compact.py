@@ -1,7 +1,7 @@
 """Decisions from small models: one operation under a narrow schema, then the content of each file.
 
-A long message that can only mean one file needs no decision by the model. If nothing but that message is
-known, the file is requested in a plain prompt, because Duckflow's own instructions would lower its quality.
+If a long message can only mean one file, the program decides to write it without asking the model. If the
+model knows nothing else, it gets a plain prompt, because Duckflow's instructions would lower the quality.
 """
 
 import json
@@ -53,10 +53,10 @@ _OPERATIONS = {short: operation for short, operation, _ in _TABLE}
 _WORDS = {operation: key for _, operation, key in _TABLE}
 
 _QUOTED = 0.3
-"""Share of Japanese characters up to which a reply counts as English."""
+"""Largest share of Japanese characters in a reply that counts as English."""
 
 _JUST_ASKED = 3
-"""Number of messages in a prompt with only the system text, one user message and the closing question."""
+"""Number of messages in the shortest prompt: the system text, one user message and the closing question."""
 _STUB = 2_000
 """Maximum size in characters of a file that may appear in the prompt twice."""
 _IN_ENGLISH = "Answer in English.\n\nOutput: Decision"
@@ -64,7 +64,7 @@ _IN_JAPANESE = "ユーザーの文章を日本語に訳してください。訳�
 
 
 class CompactDecision(Decision):
-    """Decision that may also be written flat: the user's wish, and one operation with its arguments."""
+    """Decision that may be written as one flat object: the user's wish, one operation, its arguments."""
 
     @model_validator(mode="before")
     @classmethod
@@ -87,10 +87,10 @@ class CompactDecision(Decision):
 
 
 class Look(Protocol):
-    """View of the workspace for a small model, so that it need not guess."""
+    """Facts about the workspace, so that a small model need not guess."""
 
     async def choices(self, state: AgentState) -> Choices:
-        """Return the operations and files that make sense now."""
+        """Return the operations and files that make sense in this state."""
         ...
 
     async def content(self, path: str) -> str | None:
@@ -102,7 +102,7 @@ class Look(Protocol):
         ...
 
     async def failing_tests(self, paths: Sequence[str]) -> frozenset[str]:
-        """Return the failing tests of the code files among these, if there are also test files."""
+        """Return the failing tests of the code files among `paths`; none unless `paths` has tests too."""
         ...
 
 
@@ -143,7 +143,7 @@ class Compact:
         return decided
 
     async def preview(self, state: AgentState) -> RenderedPrompt:
-        """Return the prompt for this state without sending it."""
+        """Return the prompt that `decide` would send for this state."""
         return await self._prompt.assemble(state, await self._look.choices(state))
 
     async def _ask(
@@ -180,7 +180,7 @@ class Compact:
         return StructuredAnswer(value, text, answer.usage + response.usage)
 
     async def _measured(self, decision: Decision) -> Decision:
-        """Remove writes to tests that fail now if the decision also writes the code that must pass them."""
+        """Remove writes to tests that fail now if the decision also writes the code under test."""
         writes = [str(action.args.get("path")) for action in decision.actions if action.operation == _WRITE]
         failing = await self._look.failing_tests(writes) if len(writes) > 1 else ()
         kept = tuple(action for action in decision.actions if action.args.get("path") not in failing)
@@ -236,7 +236,7 @@ class Compact:
 
 
 async def read_ahead(client: ModelClient, rules: str) -> None:
-    """Let the model process the start of all prompts in advance. Its answer is ignored."""
+    """Let the model process the text with which all prompts begin in advance. Its answer is ignored."""
     await collect(
         client,
         ModelRequest(output="Nothing", messages=(compact_system(rules),), max_tokens=1, temperature=0.0),
@@ -250,7 +250,7 @@ def _asked(state: AgentState) -> str:
 
 
 def _told(path: str, language: Language) -> DecisionResult:
-    """Return the decision to write the one file that a message can mean, as a model would write it."""
+    """Return the decision, as a model would write it, to write the only file that a message can mean."""
     flat = {"wants": "change", "operation": "write", "paths": [path]}
     said = ChatMessage(role="assistant", text=json.dumps(flat, separators=(",", ":"), ensure_ascii=False))
     decision = Decision.model_validate(CompactDecision.model_validate(flat).model_dump())
@@ -258,7 +258,7 @@ def _told(path: str, language: Language) -> DecisionResult:
 
 
 def _nothing_else_known(state: AgentState, path: str, current: str | None) -> bool:
-    """Return True if nothing is known but a long first message and at most one short file it is about."""
+    """Return True if the state has only a long first message and perhaps the short file it is about."""
     said, *found = state.transcript or (None,)
     return (
         said is not None
@@ -275,7 +275,7 @@ def _language(state: AgentState) -> Language:
 
 
 def _speaks(reply: str, request: ModelRequest, language: Language) -> bool:
-    """Return True if a reply is in the user's language. English may quote Japanese, or give it on request."""
+    """Return True if a reply is in the user's language. English may contain some Japanese."""
     if language == "ja":
         return is_japanese(reply)
     asked = any("japanese" in one.text.casefold() for one in request.messages if one.role == "user")
@@ -283,7 +283,7 @@ def _speaks(reply: str, request: ModelRequest, language: Language) -> bool:
 
 
 def _in_words(decision: Decision, language: Language) -> Decision:
-    """Make sure that the decision has a reply: the small model's own, or a description of its actions."""
+    """Return the decision with a reply: the model's own, else a description of the actions."""
     if not decision.actions or decision.reply.strip():
         return decision
     names = [str(action.args.get("path") or action.args.get("pattern", "")) for action in decision.actions]

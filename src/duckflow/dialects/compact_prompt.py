@@ -1,7 +1,7 @@
 """Prompt for small models: a short text, a narrow schema, and a separate question for each file's content.
 
 Small models choose badly among many operations and write worse code inside JSON. So the schema offers only
-what makes sense now, and each file's content is a plain completion that continues the prompt.
+the operations that make sense now, and each file's content is a plain completion that continues the prompt.
 """
 
 from pathlib import PurePosixPath
@@ -19,7 +19,7 @@ Wish = Literal["answer", "change"]
 """The user's wish: an answer, or a change to files."""
 
 LONG_MESSAGE = 300
-"""Length in characters from which a message may tell a story before it states the task."""
+"""Least length in characters of a message that may tell a story before it states the task."""
 
 _TEXT: JsonSchema = {"type": "string"}
 _ENDING = "Output: Decision"
@@ -31,7 +31,7 @@ _LANGUAGES = {".py": "python", ".md": "markdown", ".js": "javascript", ".ts": "t
 
 
 class Choices(Frozen):
-    """Operations and files that make sense now.
+    """Operations and files that make sense at the moment.
 
     `files` are all files, `unseen` those that the model may still read, and `hidden` those that the
     conversation never showed. `wish` is the user's wish, if it is known; it stays the same for the whole
@@ -83,7 +83,7 @@ class CompactPrompt:
 
 
 def _ending(state: AgentState, choices: Choices) -> str:
-    """Return the last lines, which repeat the question, because a small model answers what it read last."""
+    """Return the prompt's last lines. They repeat the question: a small model answers what it read last."""
     asked = state.request.text if state.request else ""
     looked_up = bool(state.transcript) and not state.transcript[-1].said
     if choices.wish == "answer" and looked_up and 0 < len(asked) <= _REPEATED:
@@ -94,12 +94,12 @@ def _ending(state: AgentState, choices: Choices) -> str:
 
 
 def fixed_parts(rules: str) -> dict[SectionName, str]:
-    """Return the parts of the prompt's beginning, which never changes within a session."""
+    """Return the parts of the system message, which never changes within a session."""
     return {"base": template("compact"), "rules": f"\nRules of this project:\n{rules}\n" if rules else ""}
 
 
 def compact_system(rules: str) -> ChatMessage:
-    """Return the prompt's beginning, which never changes within a session, as one message."""
+    """Return the system message, which never changes within a session."""
     return ChatMessage(role="system", text="".join(fixed_parts(rules).values()), stable=True)
 
 

@@ -1,4 +1,4 @@
-"""Interface of the dialects, each of which asks a model for decisions in the form that suits it best."""
+"""Interface of the dialects, each of which asks a kind of model for decisions in a suitable format."""
 
 from collections.abc import Callable, Iterable
 from typing import Protocol
@@ -36,7 +36,7 @@ class DecisionResult(Frozen):
 
 
 class Dialect(Protocol):
-    """One form of asking a model for decisions."""
+    """Format for asking a model for decisions."""
 
     async def decide(
         self, state: AgentState, on_update: OnUpdate, effort: Effort | None = None
@@ -45,5 +45,5 @@ class Dialect(Protocol):
         ...
 
     async def preview(self, state: AgentState) -> RenderedPrompt:
-        """Return the prompt for this state without sending it."""
+        """Return the prompt that `decide` would send for this state."""
         ...

@@ -1,7 +1,7 @@
-"""Drafts of a file by a small model: sampled one by one, cut where they start to repeat, chosen by checks.
+"""Versions of a file ("drafts") that a small model samples one by one; the program's checks choose one.
 
-The first draft is greedy. If the program's checks find a fault in it, more are sampled with a temperature and
-different seeds, and the one that passes most checks is taken (J11).
+The first draft is greedy. If the checks find a fault in it, more are sampled with a temperature and different
+seeds, and the draft that passes most checks is used (J11). A draft that starts to repeat itself is cut.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,18 +16,18 @@ from duckflow.llm.answers.response import collect
 
 _TEMPERATURE = 0.8
 _LOOKED_AT = 100
-"""Number of new characters after which a growing text is examined again."""
+"""Number of new characters after which a growing text is searched for a repetition again."""
 _LOOKED_BACK = 6_000
-"""Number of characters at the end of a text that are searched for a repetition."""
+"""Number of characters at the end of a text that are searched."""
 _LONG_ROUND, _SHORT_ROUNDS, _SHORT_TOTAL = 300, 4, 800
-"""Two copies of a long passage count as a loop. Short ones must repeat more often: tables have equal rows."""
+"""Two copies of a long passage count as a loop. Short ones, like table rows, must repeat more often."""
 _CALL, _NUMBER = lazy_regex(r"([A-Za-z_][\w.]*)\("), lazy_regex(r"\d+")
 _MOST_CALLS, _KEPT_CALLS, _FORMS = 12, 3, 3
-"""A dozen consecutive calls of one function in at most three forms, apart from numbers, count as a loop."""
+"""A dozen consecutive lines that call one function and differ mostly in numbers count as a loop."""
 
 
 class DraftCheck(Frozen):
-    """Number of failed and passed checks of a draft; `doubts` are failures that are not binding."""
+    """Number of failed and passed checks of a draft; `doubts` are failures that do not count as faults."""
 
     failed: int = 0
     passed: int = 0
@@ -57,7 +57,7 @@ async def draft(
     current: str | None,
     must_change: bool,
 ) -> tuple[str | None, Usage]:
-    """Return the best draft, None if none was complete.
+    """Return the best draft (None if none was complete) and the usage of all drafts.
 
     Sampling stops once a draft has no fault or the limits are reached. If the file must change, as after a
     failed attempt, a draft equal to its current content is used only if there is no other.
@@ -111,7 +111,7 @@ def first_round(text: str) -> int | None:
 
 
 def _third_example(text: str) -> int | None:
-    """Return the end of the third of many final calls that differ only in numbers, or None."""
+    """If a text ends with many calls that differ only in numbers, return the end of the third, else None."""
     *lines, last = text.split("\n")
     called = _CALL.match(lines[-1]) if lines else None
     if called is None:
@@ -123,7 +123,7 @@ def _third_example(text: str) -> int | None:
 
 
 def inside_fence(text: str, prompt: ContentPrompt) -> str:
-    """Return the content itself, whether or not the model repeated the opening of its answer."""
+    """Return the content without the code fence, which the model may have opened again."""
     fence = prompt.closing.strip()
     stripped = text.lstrip("\n")
     if stripped.startswith(fence):
@@ -133,7 +133,7 @@ def inside_fence(text: str, prompt: ContentPrompt) -> str:
 
 
 def _watch() -> Callable[[str], bool]:
-    """Return a function that reports whether a growing text has started to repeat, at intervals."""
+    """Return a function that examines a growing text at intervals; True once it has started to repeat."""
     looked = 0
 
     def goes_round(text: str) -> bool:

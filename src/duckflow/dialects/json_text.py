@@ -43,7 +43,7 @@ class JsonText:
         )
 
     async def preview(self, state: AgentState) -> RenderedPrompt:
-        """Return the prompt for this state without sending it."""
+        """Return the prompt that `decide` would send for this state."""
         return await self._prompt.assemble(state)
 
 

@@ -1,7 +1,7 @@
 """Native tool calls: the model uses its provider's own tool protocol, and plain text for the reply (A8).
 
-Calls are replayed exactly as the model made them, and results carry their ids. Notes and unusable calls are
-answered at once: the model is asked again before anything runs.
+Later prompts repeat calls exactly as the model made them, and results carry the calls' ids. After an answer
+with unusable calls or with nothing but notes, the model is asked again before anything runs.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ MAX_REPAIRS = 3
 """Number of times the model is asked again after unusable answers."""
 
 MAX_NOTES = 3
-"""Number of answers with nothing but notes or lookups that one decision may take."""
+"""Number of answers with only notes or questions about operations that one decision may take."""
 
 _PROBLEM = 2_000
 _OTHERS_NOT_RUN = "None of these calls ran, because one of them is invalid. Send all calls again."
@@ -57,7 +57,7 @@ class Native:
         self._check = check
 
     async def preview(self, state: AgentState) -> RenderedPrompt:
-        """Return the prompt for this state without sending it."""
+        """Return the prompt that `decide` would send for this state."""
         return await self._prompt.assemble(state)
 
     async def decide(
@@ -123,7 +123,7 @@ class Native:
 
 
 def _said(response: CollectedResponse, unique: str) -> ChatMessage:
-    """Convert the answer to a message. Calls whose id is missing or taken get a new one."""
+    """Convert the answer to a message. A call whose id is missing or a duplicate gets a new id."""
     calls: list[ToolCall] = []
     taken: set[str] = set()
     for place, call in enumerate(response.calls):

@@ -38,7 +38,7 @@ _OBJECT = lazy_regex(r'(?:```\w*\s*)?\{\s*"(?:rationale|goal_consistency|reply|a
 
 
 class UnusableCalls(UnusableAnswer):
-    """Answer with calls that can't be run. `by_call` maps the id of each to its error message."""
+    """Answer with calls that can't be run. `by_call` maps each such call's id to an error message."""
 
     def __init__(self, by_call: Mapping[str, str]) -> None:
         super().__init__(*by_call.values())
@@ -46,7 +46,7 @@ class UnusableCalls(UnusableAnswer):
 
 
 class NativeAnswer(NamedTuple):
-    """A parsed answer. `fields` are the fields of a Decision that its notes set."""
+    """A parsed answer. `fields` are the Decision fields that the model's notes set."""
 
     text: str
     actions: tuple[Action, ...]
@@ -57,10 +57,10 @@ class NativeAnswer(NamedTuple):
     told: Mapping[str, str]
     """Results that the program gives immediately, by call id."""
     ask_again: bool
-    """True if the model must be asked again first, because it only wrote notes or looked up descriptions."""
+    """True if the answer only had notes or asked for descriptions, so the model must be asked again."""
 
     def result(self, noted: JsonObject) -> tuple[Decision, tuple[str, ...]]:
-        """Return the decision and the user's requirements, with all fields `noted` in this turn."""
+        """Return the decision, with all fields `noted` in this turn, and the user's requirements."""
         last = self.closing if self.closing and not self.actions else self.question
         reply = "\n\n".join(part for part in (self.text, last) if part)
         ends = self.closing is not None or not self.actions
@@ -80,7 +80,7 @@ class NativeAnswer(NamedTuple):
 def read_calls(
     text: str, calls: Sequence[ToolCall], check: Check, operations: Mapping[str, Operation]
 ) -> NativeAnswer | Decision:
-    """Parse an answer. If its text is a Decision as JSON, return that (N)."""
+    """Parse an answer. If its text is a Decision as JSON, return that Decision (N)."""
     text = after_thoughts(text).strip()
     if _DECISION_KEY.search(text) or _OBJECT.match(text):
         decision, _ = read_answer(text, Decision, check, ended=True)
@@ -152,7 +152,7 @@ def _as_list(name: str, value: JsonValue) -> JsonValue:
 
 
 def join_notes(earlier: JsonObject, later: JsonObject) -> JsonObject:
-    """Merge two sets of noted fields. The later one wins where both set a value."""
+    """Merge two sets of noted fields. Where both set a value, the later value wins."""
     first, second = earlier.get("state_delta"), later.get("state_delta")
     joined = {**earlier, **later}
     if isinstance(first, dict) and isinstance(second, dict):

@@ -22,7 +22,7 @@ _LEFT_OUT = lazy_regex(r"^Not run: (.+)$", flags=8)
 
 
 def as_native(lines: Sequence[PromptLine]) -> list[ChatMessage]:
-    """Convert the lines to messages. Thinking is sent back only during the request it belongs to (K6)."""
+    """Convert a conversation to messages. Thinking is sent back only during the user's same request (K6)."""
     asked = max((at for at, line in enumerate(lines) if line.kind == "said"), default=-1)
     messages: list[ChatMessage] = []
     start = 0
@@ -34,7 +34,7 @@ def as_native(lines: Sequence[PromptLine]) -> list[ChatMessage]:
 
 
 def result_of(call: ToolCall, text: str = "", *, failed: bool = False) -> ChatMessage:
-    """Build the result of a call. Without a text, calls that produce no result get a fixed one."""
+    """Build the result of a call. Without a `text`, it gets a fixed sentence."""
     said = text or _WITHOUT_RESULT.get(call.name, _NOT_RUN)
     return ChatMessage(role="user", text=said, result_of=call.id, failed=failed)
 
@@ -62,7 +62,7 @@ def _together(parts: Sequence[ChatMessage]) -> ChatMessage:
 
 
 def _plain(message: ChatMessage) -> ChatMessage:
-    """Return a plain message of the program or user, also for a result whose call is no longer shown."""
+    """Return a message that is not linked to a call, also for a result whose call is no longer shown."""
     return replace(message, text=_in_native_words(message.text), result_of="", failed=False)
 
 

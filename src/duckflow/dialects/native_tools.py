@@ -1,4 +1,4 @@
-"""Operations as native tools: most of them under common names, and the rare ones through one tool (A8)."""
+"""Operations as native tools: the common ones each as a tool, the rare ones through one shared tool (A8)."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ COMMON: Mapping[str, str] = {
     "file_ops.search": "search",
     "shell.run": "shell",
 }
-"""Operations with a separate tool, under the name that most models know."""
+"""Tool name of each operation that has a separate tool; models know these names."""
 
 ALIASES: Mapping[str, str] = {
     "bash": "shell.run",
@@ -28,17 +28,17 @@ ALIASES: Mapping[str, str] = {
     "move_file": "file_ops.move_file",
     "list_files": "file_ops.list_files",
 }
-"""Names that models use although no such tool was offered."""
+"""Operations by names that models use although no such tool was offered."""
 
 _OWN = ("file_ops", "shell", "plan_tool", "task_tool", "task_loop", "memory")
-"""Families described only by the names of their operations; every other operation has a line."""
+"""Families listed only by the names of their operations; operations of other families get a line each."""
 
 FAMILIES: Mapping[str, str] = {
     "shell": "background; read also shows results that were cut",
     "plan_tool": "long work",
     "task_loop": "background",
 }
-"""Purpose of families of rare operations whose names do not explain it."""
+"""Purpose of families of rare operations whose names do not explain their purpose."""
 
 _OPERATIONS = {name: operation for operation, name in COMMON.items()} | dict(ALIASES)
 _STRING: JsonSchema = {"type": "string"}
@@ -102,7 +102,7 @@ def _common(operation: Operation) -> NativeTool:
 
 
 _KNOWN = ("read_file", "write_file", "edit_file")
-"""Tools that need no description beyond their name and arguments."""
+"""Tools whose name and arguments describe them well enough."""
 
 _PLAIN = ("path", "content", "start", "end", "pattern", "glob", "command", "context", "timeout_s")
 """Arguments that need no description."""
@@ -146,7 +146,7 @@ def describe(operation: Operation) -> str:
 
 
 def asks_for_description(call: ToolCall, args: JsonObject) -> str | None:
-    """Return the operation whose description a call requests, or None if it requests none."""
+    """Return the operation whose description a call requests, or None if the call is for something else."""
     return str(args.get("operation", "")) if call.name == RARE and set(args) <= {"operation"} else None
 
 
@@ -167,7 +167,7 @@ def action_of(call: ToolCall, args: JsonObject) -> Action:
 
 
 def _inner(args: JsonObject) -> JsonObject:
-    """Return the inner arguments of a rare call. Some models write them beside `operation`, or as text."""
+    """Return the arguments of a rare operation. Some models write them beside `operation`, or as text."""
     inner = args.get("args")
     if isinstance(inner, str) and inner.strip():
         return parse_object(inner)

@@ -1,4 +1,4 @@
-"""Prompt for a Decision: first the fixed text, then the growing part, then the changing part (F5)."""
+"""Prompt for a Decision: fixed text, then the growing conversation, then the part that changes (F5)."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from duckflow.prompts.templates import fill, template
 from duckflow.prompts.tokens import TokenCounter
 
 _NEWEST_SHARE = 2
-"""Layers are dropped to make room for recent results, but for at most half of the window."""
+"""Layers are dropped to make room for recent results, up to half of the window."""
 
 
 _GAP = lazy_regex(r"\n{3,}")
@@ -47,7 +47,7 @@ class PromptForm(NamedTuple):
 
 
 class Layers(NamedTuple):
-    """Layers of a prompt that change with every call, with their token counts."""
+    """Texts about the current work that change with every prompt ("layers"), with their token counts."""
 
     texts: dict[SectionName, str]
     tokens: dict[SectionName, int]
@@ -124,7 +124,7 @@ class DecisionPrompt:
         }
 
     async def _beginning(self, session: str) -> ChatMessage:
-        """Return the common beginning of all prompts; it changes rarely, for example with the mode."""
+        """Return the system message, which changes rarely, for example with the mode."""
         if self._parts.get("session") != session:
             self._parts["session"] = session
             self._fixed = {name: await self._counter.count(text) for name, text in self._parts.items()}
@@ -134,10 +134,10 @@ class DecisionPrompt:
         return ChatMessage(role="system", text=text, stable=True)
 
     async def _layers(self, state: AgentState, room: int) -> Layers:
-        """Return the layers, dropping parts until there is room for what can't be left out."""
+        """Return the layers, without as many parts as must go so that the needed conversation fits."""
         needed = self._conversation.least(self._traits.window // _NEWEST_SHARE)
         judged = state.request is not None and state.request.objective.evaluation is not None
-        # The conversation shows the requirements until it is cut, but never their scores.
+        # The conversation contains the requirements until it is trimmed, but never their scores.
         dropped: tuple[Droppable, ...] = () if judged or self._conversation.recap else ("requirements",)
         layers = await self._write_layers(state, dropped)
         for name in DROP_ORDER:
@@ -148,7 +148,7 @@ class DecisionPrompt:
         return layers
 
     async def _write_layers(self, state: AgentState, dropped: Sequence[Droppable]) -> Layers:
-        """Return the layers that the current pattern shows, each within its budget."""
+        """Return the layers that the state's prompt pattern includes, each within its budget."""
         procedure = procedure_text(state.step) if state.pattern in SHOWS_PROCEDURE else ""
         if await self._counter.count(procedure) > self._sizes.specialized:
             procedure = ""
