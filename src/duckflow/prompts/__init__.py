@@ -1,1 +1,1 @@
-"""Prompt texts: layers from text files with named slots, ordered so that prompts share a beginning."""
+"""Prompt texts from files with named slots, in an order that lets prompts share a long beginning."""

@@ -10,26 +10,26 @@ DROP_ORDER: tuple[Droppable, ...] = ("summaries", "open_questions", "plan_brief"
 """Parts to drop, in this order, once no more evidence can be dropped."""
 
 _ANSWER_SHARE = 4
-"""A quarter of the window stays free before the prompt is trimmed."""
+"""The prompt is trimmed once less than a quarter of the window is free."""
 
 _LONGEST_ANSWER = 8192
 _GUESS = 2
-"""Factor by which a guessed window may really be larger. Parts that are never dropped may use that."""
+"""A guessed window may really be this many times larger; parts that are never dropped may use that size."""
 
 
 class PromptRoom(NamedTuple):
     """Shares of a large model's window, in tokens."""
 
     most: int
-    """Size from which the prompt is trimmed."""
+    """Size above which the prompt is trimmed."""
     limit: int
-    """Hard limit for the parts that are never dropped: the last loops, the request and the rules."""
+    """Hard limit of a prompt whose droppable parts are gone: recent loops, the request and the rules."""
     answer: int
     """Limit of the answer."""
 
 
 def share_window(traits: ModelTraits) -> PromptRoom:
-    """Share a window. Parts of the prompt that can't be dropped may use all but the answer's share."""
+    """Divide a window. Parts of the prompt that are never dropped may use all but the answer's share."""
     answer = min(traits.window // _ANSWER_SHARE, _LONGEST_ANSWER)
     largest = traits.window * _GUESS if traits.window_from == "guess" else traits.window
     return PromptRoom(traits.window - traits.window // _ANSWER_SHARE, largest - answer, answer)
@@ -43,7 +43,7 @@ class LayerSizes(NamedTuple):
     main: int = 800
     """Tokens for the current work: step, task, goal, constraints, plan."""
     specialized: int = 1200
-    """Tokens for the procedure of a step; it is left out if it does not fit."""
+    """Tokens for the procedure of a step, which is left out if it is longer."""
 
 
 class PromptFrame(Frozen):

@@ -15,7 +15,7 @@ TOLD, SMALL_TOLD = 4_000, 700
 
 
 def continuation_text(context: ContinuationContext, limit: int = TOLD) -> str:
-    """Describe what is known after failed attempts, most important first."""
+    """Describe the state of a request after failed attempts, most important facts first."""
     begun = context.attempts[-1].number + 1 if context.attempts else 1
     parts = [
         f"The request is not met yet: {context.score:.2f} of the {context.needed:.2f} that are needed. "

@@ -1,4 +1,4 @@
-"""Evidence as a prompt shows it: labelled with ids, checks first, and as much as fits."""
+"""Evidence as text for a prompt: labelled with ids, with checks preferred, and as much as fits."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -34,13 +34,13 @@ def evidence_in(state: AgentState) -> tuple[Evidence, ...]:
 
 
 def _support(entry: TranscriptEntry, changed: Collection[str]) -> Support:
-    """Return what an entry can prove. Reading a file after changing it proves the change."""
+    """Return the kind of claim an entry can prove. Reading a file after changing it proves the change."""
     seen_after = entry.path in changed and entry.digest is not None and not entry.stale
     return "change" if entry.supports == "reading" and seen_after else entry.supports
 
 
 def show_evidence(evidence: Sequence[Evidence], budget: int) -> str:
-    """Return the checks and the newest other evidence that fit into `budget` tokens, oldest first."""
+    """Return the checks, and the newest other evidence that fits into `budget` tokens, oldest first."""
     current = [one for one in evidence if one.current]
     checks = [one for one in current if one.kind == "check"]
     share = budget * 3 // 4 if len(checks) < len(current) else budget

@@ -29,7 +29,7 @@ MODES: dict[Mode, str] = {
 }
 
 SandboxKind = Literal["copy", "folder", "landlock", "external", "none"]
-"""Place where commands run: a copy of the folder, the folder itself with limits, or without our sandbox."""
+"""Sandbox of commands: a copy of the folder, the folder itself with limits, the user's own, or none."""
 
 _KEPT_IN = "Commands run in a sandbox, in the folder itself; .git and protected files can only be read"
 _COMMANDS: dict[SandboxKind, str] = {

@@ -1,4 +1,4 @@
-"""Requests for side questions. The fixed text comes first, so that calls share a prefix; the case follows."""
+"""Requests for side questions: first the fixed text, which calls can share as a prefix, then the case."""
 
 from collections.abc import Iterable, Sequence
 
@@ -16,7 +16,7 @@ PLAN_ANSWER = 8192
 """Token limit of an answer that holds a plan or whole files."""
 
 MOST_EVIDENCE = 16_000
-"""Usual token limit of the evidence, however large the window is."""
+"""Usual token limit of the evidence, even in a large window."""
 
 _ANSWER = 2048
 
@@ -37,7 +37,7 @@ def question_request(
     most_evidence: int = MOST_EVIDENCE,
     most_answer: int | None = None,
 ) -> ModelRequest:
-    """Build a request. Without `most_answer`, a small model gets less to read and a shorter answer."""
+    """Build a request. Without `most_answer`, a small model gets little to read and may answer briefly."""
     short = traits.small and most_answer is None
     answer = SMALL_ANSWER if short else min(traits.window // _SHARE, most_answer or _ANSWER)
     whole = head_and_tail(request.strip(), traits.window // _SHARE * _TOKEN)
@@ -57,7 +57,7 @@ def question_request(
 
 
 def whole_request(request: str) -> str:
-    """Return the request as a one-line requirement, for use as the only one."""
+    """Return the request as one line, for use as the only requirement."""
     return one_line(request, _WHOLE)
 
 
@@ -69,11 +69,11 @@ def summary_of(state: AgentState, *, with_request: bool = True) -> str:
 
 
 def spoken_text(summary: str) -> list[str]:
-    """Return a prompt section about the conversation before the request, or nothing if it is empty."""
+    """Return a prompt section about the conversation before the request; empty without a `summary`."""
     return [f"Conversation so far:\n{cut(summary, _SPOKEN)}"] if summary.strip() else []
 
 
 def listed(title: str, texts: Iterable[str]) -> list[str]:
-    """Return the texts as a list under a title, or nothing if there are none."""
+    """Return one text that lists the texts under a title; empty if all of them are blank."""
     lines = [f"- {cut(' '.join(text.split()), _LINE)}" for text in texts if text.strip()]
     return ["\n".join([title, *lines])] if lines else []

@@ -20,7 +20,7 @@ SectionName = Literal[
 
 
 class RenderedPrompt(PromptUse):
-    """Request to a model with the token count of each part."""
+    """Prompt that is ready to send, with the token count of each part."""
 
     request: ModelRequest
 

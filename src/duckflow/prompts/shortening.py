@@ -11,7 +11,7 @@ _CONTEXT = 1
 """Unchanged lines to keep on each side of a change when a diff is too long."""
 
 _REMOVED_RUN, _REMOVED_SHOWN = 12, 4
-"""Length from which a run of removed lines is folded, and the number of its lines that stay."""
+"""Longest run of removed lines that is kept whole, and number of lines that stay of a longer run."""
 
 _LEAST_HUNK = 160
 

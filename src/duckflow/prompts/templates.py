@@ -35,7 +35,7 @@ def _read(name: str, own: Path) -> str:
 
 
 def _required(text: str) -> set[str]:
-    """Return the slots and the output line, which the user's template needs too."""
+    """Return the slots and the output line of a template, which a replacement must have too."""
     return {*_SLOT.findall(text), *_OUTPUT.findall(text)}
 
 

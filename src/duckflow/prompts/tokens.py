@@ -21,7 +21,7 @@ class Tokenizer(Protocol):
 
 
 class TokenCounter:
-    """Token counter for one model. It caches nothing, so callers should keep counts that they need again."""
+    """Token counter for one model. Counts are not cached."""
 
     def __init__(self, client: ModelClient | None = None) -> None:
         inner = unwrapped(client)

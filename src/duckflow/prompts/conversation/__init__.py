@@ -1,1 +1,1 @@
-"""The conversation as a model sees it: it grows, is trimmed and is summarized."""
+"""The conversation as a model sees it: it grows, is trimmed, and has a summary of the removed parts."""

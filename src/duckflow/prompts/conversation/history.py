@@ -12,7 +12,7 @@ from duckflow.prompts.sections import SectionName
 from duckflow.prompts.tokens import TokenCounter
 
 _RECAP_SHARE = 16
-"""The recap may take a sixteenth of the room."""
+"""The recap may take a sixteenth of the conversation's tokens."""
 
 
 class PromptHistory:
@@ -25,9 +25,9 @@ class PromptHistory:
         self._state = new_state()
         self._request = ""
         self._cut_off = False
-        """True if the state itself has dropped its oldest entries since the last recap."""
+        """True if the oldest entries have been dropped from the state itself since the last recap."""
         self._let_go = 0
-        """Number of results that the state dropped with them."""
+        """Number of results among the entries that were dropped from the state."""
         self._found = 0
         """Number of results in the transcript."""
         self.recap = ""
@@ -62,7 +62,7 @@ class PromptHistory:
         return {id(text): line.tokens for line, text in shown if text == line.message.text}
 
     def _seen_again(self, state: AgentState, entry: TranscriptEntry) -> str:
-        """Return the text of a result. If it refers to an earlier one that was left out, repeat that text."""
+        """Return the text of a result. If it refers to an earlier result that was left out, repeat that."""
         if not entry.same_as:
             return entry.text
         places = (at for at, one in enumerate(state.transcript) if one.evidence_id == entry.same_as)
@@ -75,7 +75,7 @@ class PromptHistory:
         return f"{entry.text.partition(chr(10))[0]}\n{meant.partition(chr(10))[2]}"
 
     async def trim(self, most: int, limit: int | None = None) -> bool:
-        """Leave out older entries beyond `most` tokens, and recap them. Return True if anything was left out.
+        """Leave out older entries beyond `most` tokens, and write a recap. Return True if any are left out.
 
         `limit` is the hard limit for entries that are never left out.
         """
@@ -105,7 +105,7 @@ class PromptHistory:
         return {"conversation": self._lines.words, "evidence": self._lines.evidence}
 
     def least(self, evidence: int) -> int:
-        """Return the fewest tokens that a trim can reach, with `evidence` tokens for recent results."""
+        """Return the tokens left after the strongest trim, counting at most `evidence` for recent results."""
         newest = self._lines.newest()
         found = sum(line.tokens for line in self._lines.recent_results(KEPT_LOOPS))
         words = {id(line): line for line in (*newest, *self._lines.pinned(self._request))}
@@ -114,7 +114,7 @@ class PromptHistory:
 
     @property
     def dropped(self) -> list[str]:
-        """Ids of the results that are no longer shown, with their file or operation."""
+        """Ids of the results that the prompt no longer contains, with their file or operation."""
         shown = {line.at for line in self._lines.shown if line.kind == "evidence"}
         older = [f"e1 … e{self._let_go}"] if self._let_go else []
         return older + [
@@ -125,18 +125,18 @@ class PromptHistory:
 
     @property
     def left_out(self) -> tuple[int, int]:
-        """Number of results, and of messages, that are no longer shown."""
+        """Number of results, and number of messages, that the prompt no longer contains."""
         kinds = [line.kind for line in self._lines.shown if line.at >= 0]
         found = self._found - kinds.count("evidence")
         words = kinds.count("said") + kinds.count("words")
         return self._let_go + found, len(self._transcript) - self._found - words
 
     def shows(self, opening: str) -> bool:
-        """Return True if a message of the user that starts with `opening` is shown."""
+        """Return True if the prompt contains a message of the user that starts with `opening`."""
         return any(line.message.text.startswith(opening) for line in self._lines.said)
 
     def marked(self) -> list[PromptLine]:
-        """Return all lines, with cache marks for the beginnings shared with the last and the next prompt."""
+        """Return all lines, with cache marks where the previous prompt ended and where this one ends."""
         lines = list(self._lines.shown)
         answered = len(lines) - len(self._lines.newest()) - 1
         for end in {answered - 1, len(lines) - 1}:
@@ -170,7 +170,7 @@ def _kind(entry: TranscriptEntry) -> LineKind:
 
 
 def _goes_on(before: Sequence[TranscriptEntry], now: Sequence[TranscriptEntry]) -> bool:
-    """Return True if `now` continues `before`. Entries keep their text object when they are marked stale."""
+    """Return True if `now` continues `before`. It compares a few text objects, which never change."""
     count = len(before)
     if count == 0 or count > len(now):
         return False

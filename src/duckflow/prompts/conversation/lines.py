@@ -10,15 +10,15 @@ from duckflow.domain.model import PICTURE_TOKENS, ChatMessage
 from duckflow.prompts.tokens import TokenCounter
 
 LineKind = Literal["said", "words", "evidence", "stub"]
-"""Kinds of lines: the user's words, those of the model or program, results, and stubs of removed results."""
+"""Kinds of lines: words of the user, words of the model or program, results, stubs of removed results."""
 
 _SEALED = 8
-"""Characters of a thought's sealed data that make about one token for its provider."""
+"""Characters of a thought's encrypted data that count as one token."""
 
 
 @dataclass(slots=True)
 class PromptLine:
-    """One message. `at` is the index of its entry in the transcript."""
+    """One message. `at` is the index of its entry in the transcript, or -1 if it has none."""
 
     at: int
     kind: LineKind
@@ -84,7 +84,7 @@ class PromptLines:
         return self.shown[start:]
 
     def recent_results(self, loops: int) -> list[PromptLine]:
-        """Return the results of the last loops that had any, newest first."""
+        """Return the results of the last `loops` loops that had results, newest first."""
         results: list[PromptLine] = []
         found = False
         for line in reversed(self.shown):
@@ -98,7 +98,7 @@ class PromptLines:
         return results
 
     def exchanges(self) -> list[list[PromptLine]]:
-        """Return the groups that stay together: an answer with the results of its calls, or a single line."""
+        """Yield groups that must stay together: an answer with the results of its calls, or a single line."""
         parts: list[list[PromptLine]] = []
         part_of: dict[str, list[PromptLine]] = {}
         for line in self.shown:

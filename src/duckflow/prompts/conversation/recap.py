@@ -13,13 +13,13 @@ _MET = 0.8
 _MOST_FILES = 40
 _SAID = 400
 _SHRINKS = ("decided", "said", "files")
-"""Parts that lose their older half, in this order, if the recap is too long. `files` has the newest first."""
+"""Parts whose older half is dropped, in this order, if the recap is too long. `files` is newest first."""
 
 
 async def write_recap(
     state: AgentState, lines: PromptLines, counter: TokenCounter, most: int, *, forgotten: bool
 ) -> str:
-    """Return a recap of about `most` tokens; empty if there is nothing to say and nothing was `forgotten`."""
+    """Return a recap of about `most` tokens; empty if no part has text and no message was `forgotten`."""
     parts = _parts(state, lines)
     text = _text(state, parts)
     for name in _SHRINKS:

@@ -1,8 +1,8 @@
 """Trimming of a conversation that has grown too long (F3).
 
-Results are left out first: outdated ones, then the largest and oldest. Messages follow. Each trim removes a
-lot, so that the beginning of later prompts stays the same. The request, the results of the last two loops and
-its own changes stay as long as the window can hold them.
+Results are left out first: outdated ones, then the largest and oldest. Then messages are left out. Each trim
+removes a lot, so that trims are rare and later prompts begin the same. The user's request, the results of the
+last two loops and the changes made for the request stay as long as the window can hold them.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ _SHORT = 40
 """Results up to this many tokens stay as they are, because a stub would hardly be shorter."""
 
 _WORTH = 8
-"""A trim must free an eighth of the room, because each one changes the beginning of every later prompt."""
+"""A trim must free an eighth of the tokens, because it changes the beginning of every later prompt."""
 
 _FEW_LETTERS = 200
 _TRIES = 4
@@ -28,7 +28,7 @@ NO_ROOM = "left out, too much was found at once: look again, at less at a time"
 
 
 class Room(NamedTuple):
-    """Tokens that a conversation may take: it is trimmed beyond `most`, and never exceeds `limit`."""
+    """Token limits of a conversation: above `most` it is trimmed if that pays; `limit` is the hard limit."""
 
     most: int
     limit: int
@@ -48,9 +48,9 @@ class Trimmer:
         ids = {entry.evidence_id: at for at, entry in enumerate(state.transcript) if entry.evidence_id}
         recent = {line.at for line in lines.recent_results(KEPT_LOOPS)}
         self._recent = recent | {ids[one] for at in recent if (one := state.transcript[at].same_as) in ids}
-        """Results of the last loops."""
+        """Indexes of the results of the last loops."""
         self._needed = self._recent | {line.at for line in (*lines.newest(), *pinned)}
-        """These, and messages since the last answer, the request, and the user's last message."""
+        """The same, and messages since the last answer, the request, and the user's last message."""
         self._kept = self._needed | {
             at
             for at, entry in enumerate(state.transcript)
@@ -59,10 +59,10 @@ class Trimmer:
             and not entry.stale
             and (entry.supports == "change" or entry.digest is not None)
         }
-        """These, and results that show what the request changed."""
+        """The same, and results that show changes made for the request."""
 
     def is_due(self) -> bool:
-        """Return True if the hard limit is exceeded, or if the lines are too long and enough can go."""
+        """Return True if the hard limit is exceeded, or `most` is exceeded and a trim frees enough."""
         lines, most = self._lines, self._room.most
         if lines.tokens > self._room.limit:
             return True
@@ -73,7 +73,7 @@ class Trimmer:
         return lines.tokens > most and wins > most // _WORTH
 
     async def trim(self) -> None:
-        """Leave out outdated results, others down to half of the room, and messages if they exceed half."""
+        """Leave out outdated results, then others and messages, down to about half of `most`."""
         lines, most = self._lines, self._room.most
         for line in self._droppable():
             if self._transcript[line.at].stale or lines.tokens > most // 2:
@@ -85,7 +85,7 @@ class Trimmer:
             await self._make_room(most * 3 // 4)
 
     async def fit_recent(self) -> None:
-        """If the results of the last loops alone are too long, leave out the oldest and cut the last."""
+        """If the results of the last loops alone are too long, leave out older ones and shorten the last."""
         lines, limit = self._lines, self._room.limit
         recent = [line for line in lines.found() if line.at in self._recent]
         for line in recent[:-1]:
@@ -110,7 +110,7 @@ class Trimmer:
         return [*old, *(line for _, line in sorted(others, key=lambda one: -one[0]))]
 
     async def _leave_out(self, line: PromptLine, reason: str = LEFT_OUT) -> None:
-        """Replace a result by a stub, so that each call keeps its result and each answer its question."""
+        """Replace a result by a stub, because providers require a result for each call."""
         entry = self._transcript[line.at]
         if line.tokens > _SHORT or entry.stale:
             await self._lines.replace(line, _stub(entry, reason), "stub")
