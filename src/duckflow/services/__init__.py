@@ -1,1 +1,1 @@
-"""Side questions to a model: prompt in, typed answer out."""
+"""Side questions to a model: each defines a prompt and a typed answer."""

@@ -1,4 +1,4 @@
-"""Side questions about satisfaction: what is required, met or missing, and why something failed (K1)."""
+"""Side questions: a request's requirements, how far they are met, what is missing, why it failed (K1)."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal, cast, get_args
@@ -83,12 +83,12 @@ def extract_task_requirements(
 
 
 def plain_requirements(request: str) -> tuple[RequirementItem, ...]:
-    """Return the request as its only requirement, for when it can't or need not be divided."""
+    """Return the request as its only requirement, if it can't or need not be divided."""
     return (RequirementItem(requirement=whole_request(request)),)
 
 
 def named_requirements(lines: Iterable[str]) -> tuple[RequirementItem, ...]:
-    """Read requirements from lines, with or without numbers, and with an optional priority at either end."""
+    """Read requirements from lines. A line may start with a number and have a priority at either end."""
     drafts: list[RequirementDraft] = []
     for line in lines:
         text = _NUMBER.sub("", line, count=1).strip()
@@ -132,7 +132,7 @@ class VerdictDraft(Frozen):
 
 
 def evaluate_task_satisfaction(case: EvaluationCase) -> Question[VerdictDraft, VerdictDraft | None]:
-    """Ask for a verdict, None if it can't be read. The program computes the total score (J2)."""
+    """Ask for a verdict, which is None if it can't be read. The program computes the total score (J2)."""
     return Question(
         kind="verdict",
         prompt=lambda traits: satisfaction_request(traits, case),
@@ -223,7 +223,7 @@ def analyze_execution_failure(
     evidence: Sequence[Evidence],
     kind: Literal["failure", "second_opinion"] = "failure",
 ) -> Question[FailureAnalysis, FailureAnalysis | None]:
-    """Ask why these things failed, or for a second opinion; the answer is None if no model can tell."""
+    """Ask why these things failed, or for a second opinion; the answer is None if no model answers."""
     told = listed("What failed or is missing, oldest first", failures)
     return Question(
         kind=kind,
@@ -240,7 +240,7 @@ def analyze_execution_failure(
 
 
 _SOURCES = 30_000
-"""Token limit of the evidence for a reply that informs."""
+"""Token limit of the evidence if the reply itself is judged, because nothing was changed or run."""
 
 _REPLY, _SMALL_REPLY = 12_000, 1_200
 

@@ -95,7 +95,7 @@ def _plan(draft: PlanDraft, goal: str) -> Plan:
 def plan_initial_execution(
     request: str, summary: str, evidence: Sequence[Evidence]
 ) -> Question[PlanDraft, ExecutionPlan | None]:
-    """Ask for the plan of the first attempt; the answer is None if no model can tell."""
+    """Ask for the plan of the first attempt; the answer is None if no model answers."""
     about, system = spoken_text(summary), template("execution_plan")
     return Question(
         kind="first_plan",

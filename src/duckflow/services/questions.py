@@ -1,4 +1,4 @@
-"""Side questions around a request, as data: the model to ask, the shape of the answer, and the fallback."""
+"""Side questions about a request, as data: the model to ask, the type of the answer, and the fallback."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from duckflow.domain.model import Effort, JsonSchema, ModelClient, ModelRequest,
 from duckflow.llm.answers.structured import ask
 
 SHORTER_PROMPTS = 2
-"""Number of times a prompt that the provider finds too long is shortened before the work stops."""
+"""Number of times that a prompt is shortened if the provider finds it too long."""
 
 QuestionKind = Literal[
     "requirements",
@@ -32,7 +32,7 @@ QuestionKind = Literal[
 
 
 class AskedModel(Frozen):
-    """Model for a kind of question. Few use small models, which are slow and agree to anything."""
+    """Model for a kind of question. Only `small` kinds may use small models, which agree to anything."""
 
     tier: TierName
     output: str
@@ -67,7 +67,7 @@ class Question(Generic[Draft, Answer]):
     kind: QuestionKind
     prompt: Callable[[ModelTraits], ModelRequest]
     shape: type[Draft]
-    """Form of the model's answer."""
+    """Type of the model's answer."""
     read: Callable[[Draft], Answer]
     """Converts the draft into the answer."""
     check: Callable[[Draft], Iterable[str]] = lambda _: ()

@@ -1,4 +1,4 @@
-"""Tasks for one step of a plan, checked to be callable (B3), and reports on finished lists (C3)."""
+"""Side questions for the tasks of one step of a plan (B3), and for reports on finished task lists (C3)."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +22,7 @@ from duckflow.services.questions import Question
 MOST_TASKS = 20
 _ARGS, _RESULT, _NAME = 160, 300, 200
 NEVER_TASKS = ("plan_tool", "task_tool", "task_loop")
-"""Operation families that need the chat: a background list must not plan or start another list."""
+"""Operation families that tasks can't use, because a background list must not plan or start another list."""
 
 
 class TaskDraft(Frozen):
@@ -46,7 +46,7 @@ def draft_tasks(
     operations: Sequence[Operation],
     validate: Callable[[Action], object],
 ) -> Question[TaskListDraft, tuple[Task, ...]]:
-    """Ask for the tasks that carry out a step. `validate` raises ToolError for a call that can't be made."""
+    """Ask for the tasks that carry out a step. `validate` raises ToolError for an invalid call."""
     offered = [one.line for one in operations if may_be_task(one.name)]
     steps = (f"{place}. {one.name} ({one.status})" for place, one in enumerate(plan.steps, start=1))
     earlier = [task_line(task) for task in step.task_list if task.status in ("completed", "failed")]
@@ -134,7 +134,7 @@ class TaskReport(Frozen):
 
 
 def write_report(task_list: TaskList, request: str = "") -> Question[TaskReport, TaskReported]:
-    """Ask for a report to the user on a finished list. Without an answer, report the facts alone."""
+    """Ask for a report to the user on a finished task list. Without an answer, report only the facts."""
     facts = plain_report(task_list)
     return Question(
         kind="report",
@@ -162,7 +162,7 @@ def _task_lines(tasks: Sequence[Task], budget: int) -> str:
 
 
 def plain_report(task_list: TaskList, *, cancelled: bool = False) -> TaskReported:
-    """Report on a list from the facts alone."""
+    """Report on a task list from its results, without a model."""
     tasks = task_list.tasks
     done = sum(1 for task in tasks if task.status == "completed")
     failed = [task for task in tasks if task.status == "failed"]
@@ -179,7 +179,7 @@ def plain_report(task_list: TaskList, *, cancelled: bool = False) -> TaskReporte
 
 
 def _status(failed: Sequence[Task], done: int, pending: int) -> ReportStatus:
-    """Return the status of a list. Only a failure or the user ends a list early."""
+    """Return the status of a task list. Only a failure or the user ends a list early."""
     if any(task.result == CANCELLED for task in failed) or (pending and not failed):
         return "cancelled"
     if failed:
@@ -188,7 +188,7 @@ def _status(failed: Sequence[Task], done: int, pending: int) -> ReportStatus:
 
 
 def _contradictions(report: TaskReport, facts: TaskReported) -> Iterable[str]:
-    """Yield claims that are better than the facts. A worse claim may be right."""
+    """Yield faults of a report that claims a better status than the facts. A worse status may be right."""
     if not report.summary.strip():
         yield "`summary` is empty"
     elif facts.status in (report.status, CANCELLED):
