@@ -1,1 +1,1 @@
-"""Tools for models: one file a family, arguments as models, results as values. No tool writes state."""
+"""Tools that models call. Each takes typed arguments and returns a ToolResult; none writes state."""

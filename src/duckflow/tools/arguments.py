@@ -1,4 +1,4 @@
-"""Arguments of an operation: from a model's JSON to a valid value, or to errors the model can act on."""
+"""Convert a model's JSON arguments to a valid value, or to errors that the model can act on."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -16,7 +16,7 @@ _LINES = frozenset({"content", "find", "replace", "text", "description"})
 
 
 def parse_arguments(operation: str, model: type[Frozen], args: Mapping[str, JsonValue]) -> Frozen:
-    """Return a valid instance of `model`. Raise ToolError with all problems. null counts as left out."""
+    """Return a valid instance of `model`. Raise ToolError with all problems. null counts as missing."""
     fields = model.model_fields
     given = {
         name: value
@@ -43,7 +43,7 @@ def one_to(most: int) -> AfterValidator:
 
 
 def signature(model: type[Frozen]) -> str:
-    """Return the names of the arguments, with a question mark after optional ones."""
+    """Return the names of the arguments, each optional one with a question mark."""
     fields = model.model_fields.items()
     return ", ".join(name if field.is_required() else f"{name}?" for name, field in fields)
 

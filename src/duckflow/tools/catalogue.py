@@ -22,7 +22,7 @@ Arguments = TypeVar("Arguments", bound=Frozen)
 
 
 class TakeOver(Frozen):
-    """Arguments of shell.take_over: a command whose effects wait in its copy to be applied."""
+    """Arguments of shell.take_over: a command whose file changes wait to be applied to the workspace."""
 
     copy_id: str
     command: str = ""
@@ -40,7 +40,7 @@ class ToolResult(Frozen):
     whole: str = ""
     """Full text, for later reading, if `text` shows only a part."""
     digest: str | None = None
-    """Digest of the whole file at `path`, if the text shows its content."""
+    """Content hash of the whole file at `path`, if the text shows its content."""
     exit_code: int | None = None
     exact: bool = False
     """True if all changes of a command are known."""
@@ -49,7 +49,7 @@ class ToolResult(Frozen):
     events: tuple[Event, ...] = ()
     """Other events, to be recorded with the action."""
     then: tuple[Action, ...] = ()
-    """Actions that must come next, before the rest of the list."""
+    """Actions that must run next, before the model's remaining actions."""
 
 
 class Proposal(NamedTuple):
@@ -62,7 +62,7 @@ class Proposal(NamedTuple):
     impact: tuple[TextLine, ...] = ()
     """Effects outside the workspace in words, if the tool itself must describe them."""
     kind: ApprovalScope | None = None
-    """Kind of action that "always" would cover."""
+    """Kind of action that the user's answer "always" would allow."""
     command: str | None = None
     """Command to run, if it is one."""
     network: bool = False
@@ -94,11 +94,11 @@ class Tool(Generic[Arguments]):
     run: Callable[[Arguments, Access], Awaitable[ToolResult]]
     propose: Callable[[Arguments, Workspace], Awaitable[Proposal]] = propose_nothing
     targets: Callable[[Arguments], tuple[str, ...]] = lambda _: ()
-    """Paths it touches, as the model wrote them."""
+    """Paths that a call reads or changes, as the model wrote them."""
     by_program: bool = False
-    """Only the program itself calls it; no prompt shows it."""
+    """True if only the program calls the tool; no prompt lists it."""
     hidden: bool = False
-    """No prompt shows it, but a model may call it."""
+    """True if no prompt lists the tool, though a model may call it."""
 
     @property
     def name(self) -> str:
@@ -162,7 +162,7 @@ class Catalogue:
             await self._source.ready()
 
     def mentioned(self, text: str) -> tuple[Action, ...]:
-        """Return actions that read items mentioned with an @, if no file tool can read them."""
+        """Return actions that read the items of the source that a message mentions with an @."""
         return self._source.mentioned(text) if self._source else ()
 
     def get(self, operation: str) -> Tool[Any]:

@@ -1,4 +1,4 @@
-"""Effects of commands in words for the model. Ignored files are only counted, caches not mentioned."""
+"""File changes of commands, described to the model. Git-ignored files are only counted, caches omitted."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -11,7 +11,7 @@ _KINDS = (("created", "new"), ("changed", "changed"), ("deleted", "deleted"), ("
 
 
 def told_paths(effects: Effects) -> Iterator[str]:
-    """Yield the changed files, without folders, git's own files and ignored files."""
+    """Yield the paths of changed files, except files in .git and files that git ignores."""
     for effect in effects.effects:
         if effect.type != "folder" and not effect.ignored and not _of_git(effect):
             yield from filter(None, (effect.moved_from, effect.path))
@@ -20,7 +20,7 @@ def told_paths(effects: Effects) -> Iterator[str]:
 
 
 def effects_line(fate: EffectsFate, effects: Effects, skip: Iterable[str] = ()) -> str:
-    """Return a line about the effects of a command, empty if there are none to mention."""
+    """Return a line about a command's file changes; empty if there is nothing to mention."""
     skipped = {".", *skip}
     shown = [one for one in effects.effects if one.path not in skipped]
     parts = [*_parts([one for one in shown if not one.ignored]), *_bulk_parts(effects.bulk)]
@@ -30,7 +30,7 @@ def effects_line(fate: EffectsFate, effects: Effects, skip: Iterable[str] = ()) 
 
 
 def dropped_line(effects: Effects) -> str:
-    """Return a line about the effects that are never applied, empty if there are none."""
+    """Return a line about file changes that are never applied to the workspace; empty without any."""
     if not effects.dropped:
         return ""
     return "Never taken over: " + some(f"{one.path} ({one.reason})" for one in effects.dropped)

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 _GRACE_S = 2.0
-"""Time to wait for output after the end, if a background process still has the pipe open."""
+"""Time to wait for output after the program's end, if a background process still has the pipe open."""
 
 _POLL_S = 0.005
 
 
 class ProgramEnd(NamedTuple):
-    """End of a program. `complete` is False if some of its output was dropped."""
+    """Exit code and output of a program. `complete` is False if some of its output was dropped."""
 
     exit_code: int
     output: bytes

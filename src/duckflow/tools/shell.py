@@ -1,8 +1,8 @@
 """Tools shell.run, shell.start, shell.read and shell.stop: commands in the sandbox (G11).
 
-The effects of a command that ran on a copy are applied afterwards. Background commands share one copy of the
-folder and one loopback network with the commands of `shell.run`. Their effects are applied with those of the
-next command, when one of them ends or is stopped, and at the latest with the end of the request.
+A command may run on a copy of the folder; its file changes ("effects") are applied to the folder afterwards.
+Background commands share one copy and one loopback network with the commands of `shell.run`. Their effects
+are applied after the next command, when one of them ends or is stopped, and at the end of the request.
 """
 
 import asyncio
@@ -33,10 +33,10 @@ RUN = "shell.run"
 TAKE_OVER = "shell.take_over"
 
 FIRST_WORDS_S = 0.5
-"""Time in seconds to see whether a command fails at its start, and its first output, such as a port."""
+"""Seconds that shell.start waits for a command's first output, such as a port, or for its failure."""
 
 NEWS_S = 10.0
-"""Time in seconds that shell.read waits for new output."""
+"""Seconds that shell.read waits for new output."""
 
 _EVIDENCE = lazy_regex(r"e\d+")
 _REFUSALS = ("Read-only file system", "Permission denied", "Operation not permitted")
@@ -223,7 +223,7 @@ def background_tools(shell: Shell) -> tuple[Tool[Any], ...]:
 async def apply_waiting(
     shell: Shell, waiting: TakeOver, effects: Effects, access: Access, *, conflicts: Iterable[str] = ()
 ) -> ToolResult:
-    """Apply a command's effects, recorded first like any change. The user approved `conflicts`."""
+    """Apply a command's file changes to the workspace. The user agreed to overwrite `conflicts`."""
     left = await shell.apply(waiting.copy_id, effects, access, conflicts=conflicts)
     kept = "Not taken over: " + some(f"{path} ({reason})" for path, reason in left.items()) if left else ""
     return ToolResult(
@@ -235,7 +235,7 @@ async def apply_waiting(
 
 
 def _hidden_line(hidden: Sequence[str]) -> str:
-    """Return a line about hidden files that a command opened and saw empty, if there are any."""
+    """Return a line about files with secrets that a command opened and saw empty, or an empty text."""
     if not hidden:
         return ""
     return (
@@ -249,7 +249,7 @@ def _lines(*lines: str) -> str:
 
 
 def _waiting(command: str, result: CommandResult | None, ended: CommandEnd) -> TakeOver | None:
-    """Return the effects of a command that wait in its copy, if there are any."""
+    """Return the arguments to apply a command's file changes later, or None if it has none."""
     if result is None or not result.copy_id:
         return None
     return TakeOver(copy_id=result.copy_id, command=command, ended=ended)

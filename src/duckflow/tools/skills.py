@@ -22,7 +22,7 @@ SKILL = "skill.read"
 _MOST_BYTES = 200_000
 _MOST_FILES = 50
 _LENGTHS = (300, 150, 80, 40)
-"""Longest descriptions for the prompt, in characters. The first with which all of them fit is used."""
+"""Lengths of descriptions in the prompt, in characters. The first with which all skills fit is used."""
 
 
 class ReadSkill(Frozen):
@@ -48,7 +48,7 @@ def find_skills(workspace: Workspace, home: Path) -> tuple[Skill, ...]:
 def skill_tools(
     skills: Sequence[Skill], workspace: Workspace, home: Path, budget: int
 ) -> tuple[Tool[Any], ...]:
-    """Return the tool, if there are skills. `budget` is the number of tokens for them in every prompt."""
+    """Return skill.read, if there are skills. `budget` is the number of tokens for them in every prompt."""
     known = {skill.name: skill for skill in skills}
 
     async def run(args: ReadSkill, _access: Access) -> ToolResult:
@@ -83,7 +83,7 @@ def _read(place: str, file: str, workspace: Workspace, home: Path | None) -> str
 
 
 def _with_files(workspace: Workspace, folder: PurePosixPath, file: str) -> str:
-    """Read a file. Below the main one, name the others."""
+    """Read a file of a skill. After the main file, append the names of the other files."""
     content = workspace.read_text(str(folder / file), cap=_MOST_BYTES)
     if file != SKILL_FILE:
         return content
@@ -96,7 +96,7 @@ def _with_files(workspace: Workspace, folder: PurePosixPath, file: str) -> str:
 
 
 def _summary(skills: Sequence[Skill], budget: int) -> str:
-    """Return the text about skills for the prompt: descriptions as long as all fit, else names, else some."""
+    """Return the prompt's text about skills: with descriptions if all fit, else as many names as fit."""
     about = "instructions for a kind of work; read them before such work."
     for length in _LENGTHS:
         lines = [f"\n  {skill.name}: {cut(skill.description, length)}" for skill in skills]

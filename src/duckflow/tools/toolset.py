@@ -37,7 +37,7 @@ def mcp_servers(
     env: Mapping[str, str],
     clean: Callable[[str], str],
 ) -> "McpServers | None":
-    """Return the configured MCP servers, if any. `closed` are Duckflow's folders; `clean` hides secrets."""
+    """Return the configured MCP servers, or None. They can't see `closed` folders; `clean` hides secrets."""
     if not any(server.enabled for server in settings.mcp.servers.values()):
         return None
     from duckflow.tools.mcp.connection import ServerOpener  # noqa: PLC0415 - only if servers are set

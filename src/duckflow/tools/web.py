@@ -72,12 +72,12 @@ def read_address(url: str) -> "httpx2.URL":
 
 
 def site_of(address: "httpx2.URL") -> str:
-    """Return the scope of "always": the host, and its port unless it is the usual one."""
+    """Return the host, with an unusual port: all that the user's answer "always" then allows."""
     return address.netloc.decode("ascii")
 
 
 def web_tools(settings: WebSettings, clean: Callable[[str], str]) -> tuple[Tool[Any], ...]:
-    """Return the tool."""
+    """Return web.fetch."""
 
     async def run(args: FetchPage, _access: Access) -> ToolResult:
         address = read_address(args.url)
@@ -107,7 +107,7 @@ def web_tools(settings: WebSettings, clean: Callable[[str], str]) -> tuple[Tool[
 
 
 async def _fetch(address: "httpx2.URL", settings: WebSettings) -> str:
-    """Fetch a page, following redirects within the site. Another site is for the user to decide."""
+    """Fetch a page, following redirects within the site. A redirect to another site raises ToolError."""
     import httpx2  # noqa: PLC0415 - only when a page is fetched
 
     headers = {"User-Agent": "duckflow", "Accept": "text/html,text/*,application/json"}
@@ -134,7 +134,7 @@ async def _fetch(address: "httpx2.URL", settings: WebSettings) -> str:
 
 
 async def _resolve(address: "httpx2.URL", *, private: bool) -> str:
-    """Return an IP address of the host. Raise ToolError if any is on a private network, unless allowed."""
+    """Return an IP address of the host. Without `private`, raise ToolError if any of them is private."""
     loop = asyncio.get_running_loop()
     port = address.port or _PORTS[address.scheme]
     try:
@@ -148,7 +148,7 @@ async def _resolve(address: "httpx2.URL", *, private: bool) -> str:
 
 
 def is_public(number: str) -> bool:
-    """Return whether an IP address is public."""
+    """Return True if an IP address is public."""
     place = ipaddress.ip_address(number.partition("%")[0])
     mapped = (place.ipv4_mapped or place.sixtofour) if isinstance(place, ipaddress.IPv6Address) else None
     return place.is_global and not place.is_multicast and (mapped is None or mapped.is_global)

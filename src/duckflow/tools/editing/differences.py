@@ -44,7 +44,7 @@ def _as_text(data: bytes) -> str:
 
 
 def split_lines(text: str) -> list[str]:
-    """Split a text into lines with their line feeds. The last one may have none."""
+    """Split a text into lines with their line feeds. The last line may have no line feed."""
     return list(StringIO(text, newline="\n"))
 
 

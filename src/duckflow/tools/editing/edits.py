@@ -1,4 +1,4 @@
-"""Edits of a text: find one text, put another in its place. All edits are made or none (N, edit_file)."""
+"""Replace passages that a model quotes. Either all edits of a call are made or none (N, edit_file)."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -57,7 +57,7 @@ class _Note(NamedTuple):
 
 
 def apply_edits(text: str, edits: Sequence[Edit]) -> Edited:
-    """Apply each edit to the result of the one before, keeping line ends. `text` has no byte order mark."""
+    """Apply the edits one after the other, keeping line ends. `text` has no byte order mark."""
     notes: list[_Note] = []
     after = text
     for number, edit in enumerate(edits, 1):
@@ -164,7 +164,7 @@ def _neighbours(lines: list[str], number: int) -> str:
 
 
 def _made(text: str, span: Span, edit: Edit) -> bool:
-    """Return True if the match is already part of the replacement, because an adding edit is repeated."""
+    """Return True if the replacement is already around the match, because the edit was made before."""
     for start, end in find_all(edit.replace, edit.find):
         added = edit.replace[:start] + edit.replace[end:]
         place = span.start - start
@@ -176,7 +176,7 @@ def _made(text: str, span: Span, edit: Edit) -> bool:
 
 
 def _find_result(text: str, replace: str) -> list[Span]:
-    """Return places that already contain the replacement; none if it could match by chance."""
+    """Return places that contain the replacement already; empty if it is so short that this may be chance."""
     letters = len(squeeze(replace))
     if letters >= _TELLING_LINE and (spans := find_lines(text, replace, collapse)):
         return spans
@@ -200,7 +200,7 @@ def _replace_lines(text: str, span: Span, edit: Edit) -> _Change:
 
 
 def _same_margin(edit: Edit) -> list[str]:
-    """Return the new lines without as many blank ones at both ends as `find` has."""
+    """Return the lines of `replace`, less as many blank lines at each end as `find` has there."""
     searched, lines = edit.find.split("\n"), edit.replace.split("\n")
     for end in (0, -1):
         while searched and lines and not searched[end].strip() and not lines[end].strip():
@@ -221,7 +221,7 @@ def _replace_fragment(text: str, span: Span, edit: Edit) -> _Change:
 
 
 def _loosely(text: str, span: Span, new: str, edit: Edit) -> _Change:
-    """Return the change, unless it was made before: then the new text is already at or around the place."""
+    """Return the change, or only a note if the new text is already at or around the place."""
     if text[span.start : span.end] == new:
         return _already(span, text)
     if squeeze(edit.find) in squeeze(new) and any(

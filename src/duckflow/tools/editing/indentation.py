@@ -1,4 +1,4 @@
-"""Indent new lines like the file they go into, learning from lines that are in both."""
+"""Indent new lines like a file, by comparing how the model and the file indent the same lines."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -10,7 +10,7 @@ def indent_of(line: str) -> str:
 
 
 class Indentation:
-    """Translation from the indentation that a model wrote to that of the file."""
+    """Translation from a model's indentation to that of a file."""
 
     def __init__(self, written: Iterable[str], own: Iterable[str]) -> None:
         self._known: dict[str, str] = {}
@@ -45,7 +45,7 @@ class Indentation:
 
 
 def _unit(known: dict[str, str]) -> tuple[str, str]:
-    """Return one step of indentation of the model and of the file, empty if they can't be determined."""
+    """Return one step of the model's indentation and one of the file's; empty if they are unknown."""
     steps = sorted({**known, "": known.get("", "")}.items(), key=lambda item: len(item[0]))
     for (above, own_above), (below, own_below) in pairwise(steps):
         learned = above in known or (below[:1] != own_below[:1] and own_below)

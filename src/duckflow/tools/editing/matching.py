@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import NamedTuple
 
-_ENOUGH = 100  # places; a higher count would not help
+_ENOUGH = 100  # overlapping matches; more would not help the model
 
 
 class Span(NamedTuple):
@@ -15,7 +15,7 @@ class Span(NamedTuple):
 
 
 def find_all(text: str, wanted: str, *, apart: bool = False) -> list[Span]:
-    """Return the matches in order, up to a limit. Unless `apart`, they may overlap: this is ambiguous too."""
+    """Return the matches in order. Unless `apart`, they may overlap, and at most _ENOUGH are returned."""
     spans: list[Span] = []
     start = text.find(wanted)
     while start >= 0 and (apart or len(spans) < _ENOUGH):
@@ -45,7 +45,7 @@ def content_lines(text: str) -> list[str]:
 
 
 def find_lines(text: str, wanted: str, key: Callable[[str], str]) -> list[Span]:
-    """Return places where whole lines are equal by `key`. A span ends before its last line feed."""
+    """Return places whose whole lines equal those of `wanted` by `key`. Spans end before a line feed."""
     lines = text.split("\n")
     starts = [0, *accumulate(len(line) + 1 for line in lines)]
     keys = [key(line) for line in lines]
@@ -61,7 +61,7 @@ def find_lines(text: str, wanted: str, key: Callable[[str], str]) -> list[Span]:
 
 
 def find_fragment(text: str, wanted: str) -> list[Span]:
-    """Return places that are equal without any white space, but never half an ASCII word."""
+    """Return places that equal `wanted` apart from white space, but never only part of an ASCII word."""
     searched = squeeze(wanted)
     if not searched:
         return []
@@ -73,7 +73,7 @@ def find_fragment(text: str, wanted: str) -> list[Span]:
 
 
 def line_of(text: str, place: int) -> int:
-    """Return the line number of a place, from 1."""
+    """Return the line number, from 1, of a position in the text."""
     return text.count("\n", 0, place) + 1
 
 
@@ -85,7 +85,7 @@ def _whole_words(text: str, span: Span) -> bool:
 
 
 def _joined(one: str, other: str) -> bool:
-    """Return True if two neighbours belong to one ASCII word. Either may be missing."""
+    """Return True if two neighbouring characters belong to one ASCII word. Either may be missing."""
     return bool(one and other) and all(
         part.isascii() and (part.isalnum() or part == "_") for part in one + other
     )

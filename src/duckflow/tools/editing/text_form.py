@@ -1,4 +1,4 @@
-"""Text form of a file: line ends and byte order mark. Models see neither; files keep theirs."""
+"""Line ends and byte order mark of a file. Models see neither, and edited files keep theirs."""
 
 import re
 from bisect import bisect_left
@@ -19,14 +19,14 @@ def plain(text: str) -> str:
 
 
 def shape(content: str, before: str, *, keep_ends: bool = False) -> str:
-    """Give new content the form of the old one. With `keep_ends`, its line ends are right already."""
+    """Give new content the line ends and the mark of `before`. With `keep_ends`, leave its line ends."""
     if has_crlf(before) and not keep_ends and "\r\n" not in content:
         content = content.replace("\n", "\r\n")
     return MARK + content if before.startswith(MARK) and not content.startswith(MARK) else content
 
 
 def splice(text: str, changes: Iterable[tuple[tuple[int, int], str]]) -> str:
-    """Replace spans of the plain text (without the mark) in `text`. Untouched lines keep their ends.
+    """Replace spans of `text`, in which CRLF counts as one character. Untouched lines keep their ends.
 
     The spans come in order and do not overlap.
     """

@@ -58,7 +58,7 @@ class MoveFile(Frozen):
 
 
 def propose_write(args: WriteFile | EditFile, workspace: Workspace) -> Proposal:
-    """Return the new content of a file, and the difference to show."""
+    """Return a file's new content and the diff to show to the user."""
     path = workspace.relative(args.path)
     file, after, notes = _compute(args, workspace, path)
     before = file.text if file else None

@@ -1,4 +1,4 @@
-"""Files open in an editor: unsaved text is read, and never overwritten (M6)."""
+"""File tools for a folder that is open in an editor: they read unsaved text, and never overwrite it (M6)."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -58,7 +58,7 @@ def _with_unsaved(tool: Tool[Any], unsaved: Unsaved) -> Tool[Any]:
 
 
 async def _differing(workspace: Workspace, path: str, unsaved: Unsaved) -> str | None:
-    """Return the editor's text if it differs from the file on the disk. None for a new file."""
+    """Return the editor's text if it differs from the file on the disk, else None, as for a new file."""
     try:
         relative = workspace.relative(path)
         saved = (await run_in_thread(workspace.read_encoded, relative)).text

@@ -1,4 +1,4 @@
-"""Connections by the `mcp` client, which only this module uses. Import it in a thread: that takes seconds."""
+"""Connections with the client of the `mcp` package. Import this in a thread, because it takes seconds."""
 
 import asyncio
 import json
@@ -43,7 +43,7 @@ _IDLE_S = 3_600.0
 _NAME, _ADDRESS = 100, 1_000
 _US = types.Implementation(name="duckflow", version=__version__)
 _GONE = (-32000, -32001, -32600, UNSENT, BAD_STATUS)
-"""Codes, of the package and of Duckflow, for a connection or a session that no longer exists."""
+"""Error codes, of the package and of Duckflow, for a connection or a session that no longer exists."""
 
 T = TypeVar("T")
 Page = TypeVar("Page", bound=types.PaginatedResult)
@@ -137,7 +137,7 @@ async def open_process(process: ServerProcess) -> AsyncGenerator[ConnectedServer
 async def open_address(
     url: str, headers: Mapping[str, str], seconds: float
 ) -> AsyncGenerator[ConnectedServer]:
-    """Connect to an address over streamable HTTP or, if the server does not know it, its predecessor SSE."""
+    """Connect to an address over streamable HTTP or, if the server does not support it, over SSE."""
     ending: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def connected(
@@ -170,7 +170,7 @@ async def open_address(
 
 @asynccontextmanager
 async def _pipes(process: ServerProcess, ending: "asyncio.Future[str]") -> AsyncGenerator[Any]:
-    """Transport of the package over our process: each line is a message, of limited length."""
+    """Transport for the package over our process; each line is a message of limited length."""
     lines = asyncio.StreamReader(LONGEST_MESSAGE)
     received, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](_WAITING)
     to_server, outgoing = anyio.create_memory_object_stream[SessionMessage](0)

@@ -31,7 +31,7 @@ _LONGEST = 12_000
 
 
 class Pins:
-    """Accepted descriptions of one server. The same name with another command is another server."""
+    """Accepted tool descriptions of one server, kept on disk. With another command, it is another server."""
 
     def __init__(self, name: str, server: McpServer) -> None:
         what = json.dumps([server.command, server.url])
@@ -39,7 +39,7 @@ class Pins:
         self._saved = SavedAnswers(PINS_FILE)
 
     def changed(self, tools: Sequence[RemoteTool]) -> dict[str, str]:
-        """Return the changed tools, each with its old text. Tools seen for the first time are pinned."""
+        """Return the tools whose description changed, with the accepted text. Accept tools that are new."""
         known = self._saved.load()
         before, changed = len(known), dict[str, str]()
         for tool in tools:
@@ -100,7 +100,7 @@ class ServerOpener:
             yield session
 
     def _filled(self, values: Mapping[str, str]) -> dict[str, str]:
-        """Fill `${NAME}` from the user's environment."""
+        """Replace each `${NAME}` by that variable of the user's environment."""
 
         def value(found: re.Match[str]) -> str:
             if found[1] not in self.env:
@@ -115,7 +115,7 @@ T = TypeVar("T")
 _FIRST_WAIT_S = 1.0
 _LONGEST_WAIT_S = 60.0
 _STABLE_S = 10.0
-"""Time in seconds after which a server that ends may be started again at once."""
+"""Running time in seconds after which a server that ends is restarted without a delay."""
 
 _CLOSING_S = 15.0
 
@@ -134,7 +134,7 @@ class ServerConnection:
         self.server = server
         self.offer = ServerOffer()
         self.changed: dict[str, str] = {}
-        """Tools whose description differs from the accepted one, with the accepted one."""
+        """Tools whose description differs from the accepted one, each with the accepted text."""
         self.problem = ""
         self._opener = opener
         self._pins = Pins(name, server)
@@ -152,7 +152,7 @@ class ServerConnection:
         return "ready" if self._session is not None else "down" if self.problem else "waiting"
 
     async def connect(self) -> "ConnectedServer":
-        """Return the server, connecting to it if needed. Raise ToolError if it is not available now."""
+        """Return the server, connecting to it if needed. Raise ToolError if it can't be reached now."""
         async with self._lock:
             if self._session is not None:
                 return self._session

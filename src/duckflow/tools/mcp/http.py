@@ -19,7 +19,7 @@ _NOT_FOUND = 404
 class BoundedTransport(httpx2.AsyncHTTPTransport):
     """Transport that limits the length of answers and does not follow redirects.
 
-    Failures become messages in plain words, so that each ends only the request that it concerns.
+    Failures become error messages of the protocol, so that each ends only its own request.
     """
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -46,7 +46,7 @@ class BoundedTransport(httpx2.AsyncHTTPTransport):
 
 
 def _error(request: httpx2.Request, response: httpx2.Response, said: bytes) -> httpx2.Response:
-    """Convert an HTTP error, with its message if it contains one."""
+    """Convert an HTTP error to an error of the protocol, with the server's message if it contains one."""
     if response.status_code == _NOT_FOUND and _SESSION in request.headers:
         return _refusal(_NOT_FOUND, UNSENT, "its session has expired")
     try:

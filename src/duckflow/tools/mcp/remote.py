@@ -1,4 +1,4 @@
-"""Offers of an MCP server as plain data: limited in size, and without terminal control."""
+"""Offers of an MCP server as plain data: limited in size, and without terminal control characters."""
 
 import json
 import re
@@ -73,7 +73,7 @@ class ServerOffer(Frozen):
     tools: tuple[RemoteTool, ...] = ()
     prompts: tuple[RemotePrompt, ...] = ()
     resources: tuple[str, ...] = ()
-    """Addresses that can be read."""
+    """Addresses of resources that can be read."""
 
 
 class RemoteResult(Frozen):

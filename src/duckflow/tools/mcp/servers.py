@@ -117,7 +117,7 @@ class McpServers:
         return [report_of(name, server, self.connections.get(name)) for name, server in listed]
 
     async def prompt(self, server: str, name: str, argument: str) -> str:
-        """Return the text of a prompt. Typed words fill its arguments, and the last one takes the rest."""
+        """Return the text of a prompt. Words of `argument` fill its arguments; the last gets all others."""
         connection = self.connections.get(server)
         found = [one for one in connection.offer.prompts if one.name == name] if connection else []
         if connection is None or not found:
@@ -134,7 +134,7 @@ class McpServers:
         return head_and_tail(said, self._settings.max_result_chars)
 
     def tools(self) -> tuple[Tool[Any], ...]:
-        """Return `mcp.describe`, which lists the names, and the tools themselves, which no prompt shows."""
+        """Return `mcp.describe`, which names the servers' tools, and those tools, which no prompt lists."""
         if not self.connections:
             return ()
         listed = _within(_LISTED_TOKENS, {name: _names(one) for name, one in self.connections.items()})
@@ -260,7 +260,7 @@ class McpServers:
 
 
 def report_of(name: str, server: McpServer, connection: ServerConnection | None = None) -> ServerReport:
-    """Return a report on a server by its settings, and by its connection if it is enabled."""
+    """Return a report on a server from its settings, and from its connection if it has one."""
     what = server.url or shlex.join(server.command)
     written = ServerReport(name=name, status="waiting" if server.enabled else "off", what=what)
     if connection is None:
@@ -332,7 +332,7 @@ def _first_accept(server: str, remote: RemoteTool, then: Action) -> ToolResult:
 
 
 def _impact(connection: ServerConnection) -> list[TextLine]:
-    """Return lines about the server that acts, and about its confinement."""
+    """Return lines about the server that a call goes to, and about its sandbox."""
     server = connection.server
     if server.url:
         where = line("approval.impact.mcp_url", server=connection.name, url=server.url)

@@ -1,4 +1,4 @@
-"""Small program that prints the outline of a source text. It gets JSON and answers in words.
+"""Small program that reads a source text as JSON and prints its outline.
 
 It runs in a separate process, because a grammar can take very long for an unusual text, and some texts crash
 the process. It imports almost nothing of Duckflow.
@@ -96,7 +96,7 @@ def _line(one: Definition) -> str:
 
 
 def _sections(found: Iterable[tuple[int, int, str]], end: int) -> Iterator[Definition]:
-    """Return each section with its last line: the one before the next section that is not inside it."""
+    """Return each section with its last line, directly before the next section that is not inside it."""
     rows: list[Definition] = []
     begins = [end + 1] * 6
     for line, depth, said in reversed(list(found)):
@@ -114,7 +114,7 @@ def _headings(text: str, rules: list[Any]) -> Iterator[tuple[int, int, str]]:
 
 
 def _toml_tables(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield the line, depth and text of all tables, and of the keys before the first one."""
+    """Yield the line, depth and text of all tables, and of the keys before the first table."""
     bare = _STRING.sub(lambda found: "x" * (found[0][0] != "#") + "\n" * found[0].count("\n"), text)
     lines = text.split("\n")
     in_table, nested = False, 0
@@ -164,7 +164,7 @@ def _definition(text: str, node: SgNode, role: str, depth: int) -> Definition:
 
 
 def _signature(node: SgNode, text: str, role: str, start: int) -> str:
-    """Return the text before the body. Without a body, return the first line, or all of a function."""
+    """Return a definition's text before its body. Without a body, its first line, or all of a function."""
     whole = node.range().end.index
     body, end = (None, whole) if role == "value" else _split(node)
     said = text[start : min(end, start + 2 * LETTERS)]
@@ -196,7 +196,7 @@ def _words_before(text: str, start: int) -> str:
 
 
 def _split(node: SgNode) -> tuple[SgNode | None, int]:
-    """Return the body of a definition, and the end of the text before it, not counting comments."""
+    """Return a definition's body, or None, and the position where the text before the body ends."""
     value = node.field("value") or node.field("right")
     for holder in (node, node.field("type"), value):
         if holder is None:
@@ -214,13 +214,13 @@ def _split(node: SgNode) -> tuple[SgNode | None, int]:
 
 
 def _valued_body(node: SgNode) -> SgNode | None:
-    """Return the body of the function that is assigned, if any."""
+    """Return the body of the function that a definition assigns, or None."""
     value = node.field("value") or node.field("right")
     return value.field("body") if value else None
 
 
 def _first_damage(root: SgNode) -> int | None:
-    """Return the first line with an error or a missing token. Missing tokens are in the tree, but empty."""
+    """Return the first line with an error or a missing token (an empty node), or None."""
     errors = root.find_all(kind="ERROR")[:1]
     missing = [node for node in root.find_all(regex="^$")[:100] if node.is_leaf() and not node.is_named()]
     return min((node.range().start.line + 1 for node in (*errors, *missing[:1])), default=None)

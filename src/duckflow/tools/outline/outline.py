@@ -47,7 +47,7 @@ def _read(workspace: Workspace, path: str) -> str:
 
 
 async def _outline(path: str, text: str) -> str:
-    """Return the outline of a text. Raise ToolError if its type is unknown or its grammar gives up."""
+    """Return the outline of a text. Raise ToolError if its type is unknown or the parser fails."""
     language = languages().get(PurePosixPath(path).suffix.lower())
     if language is None:
         raise ToolError(f"{path}: there is no outline of this type of file; use file_ops.read_file.")

@@ -1,4 +1,4 @@
-"""plan_tool.revise: a new list of steps for a plan. Steps that stay keep their progress."""
+"""Operation plan_tool.revise: it replaces a plan's list of steps. Steps in both lists keep their progress."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -77,7 +77,7 @@ def _steps(plan: Plan, changes: Sequence[StepChange]) -> tuple[PlanStep, ...]:
 
 
 def _step(plan: Plan, change: StepChange, step_id: str, names: Mapping[str, str]) -> PlanStep:
-    """Return one step. `names` maps the ids and places in the new list to ids."""
+    """Return one step. `names` maps ids, and positions in the new list, to ids."""
     name = one_line(change.name or "", _NAME)
     description = cut((change.description or "").strip(), _TEXT)
     before = plan.step(step_id)

@@ -33,7 +33,7 @@ def work_tool(
     run: Callable[[Arguments, Access], Awaitable[ToolResult]],
     summary: str,
 ) -> Tool[Arguments]:
-    """Return a tool that touches no file. Tasks that it starts go through the gate separately."""
+    """Return a tool that touches no file. Tasks that it starts need permissions of their own."""
     return Tool(operation=operation, args=args, summary=summary, effect="read", run=run)
 
 

@@ -148,7 +148,7 @@ class PlanTools:
 
 
 def _unseen(now: AgentState, plan: Plan, change: Literal["proposed", "revised"]) -> ToolResult:
-    """Return a plan that the user has not seen, and ask at once if the mode or the risk requires it (B7)."""
+    """Return a plan, followed by a request for the user's approval if the mode or the risk needs it (B7)."""
     asks = now.mode == "ask" or plan.risk == "high"
     ask = Action(operation=APPROVE, args={"plan_id": plan.plan_id}, reasoning=plan.goal)
     last = "The user is asked to approve it now." if asks else _next(plan)

@@ -1,6 +1,6 @@
 """Tools task_tool.generate_list and task_loop: the tasks of a step, run in the background (B3, B4).
 
-Each tool reads the state. Only `start` and `cancel`, which belong to the task loop, have effects.
+Each tool only reads the state. Effects come from `TaskRuns`, which starts and stops the lists.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -35,11 +35,11 @@ class TaskRuns(Protocol):
     """Runs one list of tasks at a time in the background."""
 
     def start(self, tasks: tuple[Task, ...], step_id: str | None) -> str:
-        """Start a list. Return its id."""
+        """Start a task list, and return the list's id."""
         ...
 
     def cancel(self) -> bool:
-        """Stop the list. Return False if none runs."""
+        """Stop the running list. Return False if no list runs."""
         ...
 
 
@@ -140,7 +140,7 @@ class TaskTools:
 
 
 def _of_step(now: AgentState, step_id: str) -> tuple[Task, ...]:
-    """Return the tasks of a step that have not completed, as pending ones."""
+    """Return the uncompleted tasks of a step, with their status set to pending."""
     plan, step = find_step(now, step_id)
     check_may_start(plan, step)
     if not step.task_list:
@@ -154,7 +154,7 @@ def _of_step(now: AgentState, step_id: str) -> tuple[Task, ...]:
 
 
 def _checked(tasks: Sequence[Task], background: Catalogue) -> tuple[Task, ...]:
-    """Return the tasks with full operation names. Refuse the list, with reasons, if one can't be called."""
+    """Return the tasks with full operation names. Raise ToolError with all reasons if any can't be called."""
     checked: list[Task] = []
     problems: list[str] = []
     for place, task in enumerate(tasks, start=1):

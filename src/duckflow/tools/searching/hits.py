@@ -31,7 +31,7 @@ _WITHHELD = "(a line with a key or token)"
 
 
 class Hit(NamedTuple):
-    """Matching line, from 1, and the column of its first match, from 0, in bytes of UTF-8."""
+    """Number of a matching line, from 1, and the column of its first match, from 0, in bytes of UTF-8."""
 
     line: int
     column: int
@@ -59,7 +59,7 @@ class _FileHits(NamedTuple):
 
 
 def show_hits(workspace: Workspace, found: Hits, permitted: int, context: int) -> str:
-    """Return the hits by file, empty if none may be shown. `permitted` is the highest protection allowed."""
+    """Return the hits by file, empty if none may be shown. Skips files protected more than `permitted`."""
     files: list[_FileHits] = []
     left = _BYTES_READ
     for path, hits in list(found.files.items())[:_FILES_READ]:
@@ -98,13 +98,13 @@ def _more(rest: Sequence[_FileHits]) -> list[str]:
 def _read(
     workspace: Workspace, path: str, hits: Sequence[Hit], permitted: int
 ) -> tuple[_FileHits | None, int]:
-    """Return the hits of a file that may be shown, if any, and its size."""
+    """Return the hits of a file that may be shown, or None, and the number of bytes read."""
     try:
         if STRENGTH[workspace.protection(path)] > permitted:
             return None, 0
         data = workspace.read_bytes(path, cap=FILE_CAP)
     except ToolError:
-        return None, 0  # removed, or no longer inside
+        return None, 0  # removed, or no longer inside the workspace
     encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8"
     text = data.decode(encoding, errors="replace")
     lines = [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")]

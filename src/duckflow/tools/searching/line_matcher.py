@@ -1,4 +1,4 @@
-"""Small program that finds the lines of texts that match a pattern. JSON in, the output of ripgrep out.
+"""Small program that finds the lines of texts that match a pattern. It reads JSON and prints like ripgrep.
 
 It runs in a separate process, because a pattern can keep Python's `re` busy forever and only a process can be
 stopped. It imports nothing of Duckflow.

@@ -45,7 +45,7 @@ def file_matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _match(parts: list[re.Pattern[str] | None], names: list[str]) -> bool:
-    """Match names. A ** takes as few folders as possible, and one more if the rest does not match."""
+    """Return True if the names match. A ** takes as few folders as possible, and more only if needed."""
     part = name = behind_last = taken = 0
     while name < len(names):
         pattern = parts[part] if part < len(parts) else _NO_NAME
@@ -99,7 +99,7 @@ class Inventory(NamedTuple):
 
 
 async def list_all(workspace: Workspace, ripgrep: Path | None, folder: str) -> Inventory:
-    """List the files below a folder, without SKIPPED folders and ignored files, which only ripgrep knows."""
+    """List the files below a folder, without SKIPPED folders and, with ripgrep, without ignored files."""
     if ripgrep is None:
         skip = () if names_skipped(folder) else SKIPPED
         found = await run_in_thread(workspace.list, folder, depth=DEEPEST, limit=_MOST, skip=skip)
@@ -116,7 +116,7 @@ def skip_arguments(path: str) -> list[str]:
 
 
 def list_tool(ripgrep: Path | None) -> Tool[ListFiles]:
-    """Return the tool, which uses ripgrep if it is available."""
+    """Return file_ops.list_files, which uses ripgrep if it is available."""
 
     async def run(args: ListFiles, access: Access) -> ToolResult:
         workspace = access.workspace
@@ -160,7 +160,7 @@ def _show(workspace: Workspace, folder: str, inventory: Inventory, args: ListFil
 
 
 def _inside(workspace: Workspace, path: str) -> bool:
-    """Return whether the workspace has the path, too. A swapped folder may have led ripgrep outside."""
+    """Return True if the path is in the workspace; a folder swapped for a link may lead ripgrep out."""
     try:
         return workspace.status(path) is not None
     except ToolError:
@@ -168,7 +168,7 @@ def _inside(workspace: Workspace, path: str) -> bool:
 
 
 def _fold(files: list[str], folder: str, depth: int) -> Counter[str]:
-    """Count files, and for folders below `depth` (which end in a slash) the files in them."""
+    """Return the rows of a list: files, and folders at `depth` (with a final slash) with file counts."""
     above = 0 if folder == "." else folder.count("/") + 1
     rows: Counter[str] = Counter()
     for file in sorted(files, key=lambda path: path.split("/")):

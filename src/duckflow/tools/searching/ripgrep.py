@@ -1,4 +1,4 @@
-"""Run ripgrep: the right binary, without environment, and with limits for time and output."""
+"""Run ripgrep: a trusted binary, with an empty environment and limits for time and output."""
 
 import asyncio
 import os
@@ -63,7 +63,7 @@ async def run_ripgrep(binary: Path, root: Path, arguments: list[str], path: str)
 
 
 def _is_trapped(root: Path, path: str) -> bool:
-    """Return whether an ignore file above `path` is a pipe or the like, which would block a reader."""
+    """Return True if an ignore file above `path` is a pipe or the like, which would block a reader."""
     folder = root / path
     above = [one for one in (folder, *folder.parents) if one.is_relative_to(root)]
     for file in (one / name for one in above for name in _IGNORE_FILES):
@@ -74,7 +74,7 @@ def _is_trapped(root: Path, path: str) -> bool:
 
 
 async def run_capped(command: list[str], *, cwd: Path | None = None, given: bytes = b"") -> ProgramEnd:
-    """Run one of Duckflow's programs without environment. Kill it past its limits and on cancelling.
+    """Run a program with an empty environment. Kill it if it exceeds a limit or the call is cancelled.
 
     Raise ToolError if it takes too long or reports an error instead of a result.
     """

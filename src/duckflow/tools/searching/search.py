@@ -25,7 +25,7 @@ from duckflow.tools.searching.ripgrep import BadPattern, run_capped, run_ripgrep
 LONGEST_PATTERN = 1000
 MOST_CONTEXT = 20
 _PLAIN_FILE, _PLAIN_TOTAL = 1_000_000, 20_000_000
-"""Bytes that Python's regular expressions search, in a file and in all."""
+"""Most bytes that Python's regular expressions search: in one file, and in all files together."""
 
 _ERROR = "error: "
 _NOT_SEARCHED = "protected files, and lines that hold a key or token, are not searched"
@@ -53,7 +53,7 @@ class Search(Frozen):
 
 
 def search_tool(ripgrep: Path | None) -> Tool[Any]:
-    """Return the tool, which uses ripgrep if it is available."""
+    """Return file_ops.search, which uses ripgrep if it is available."""
 
     async def run(args: Search, access: Access) -> ToolResult:
         workspace = access.workspace
