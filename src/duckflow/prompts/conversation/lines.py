@@ -98,7 +98,7 @@ class PromptLines:
         return results
 
     def exchanges(self) -> list[list[PromptLine]]:
-        """Return groups that must stay together: an answer with the results of its calls, or a single line."""
+        """Return groups that must stay together: an answer with its calls' results, or one line."""
         parts: list[list[PromptLine]] = []
         part_of: dict[str, list[PromptLine]] = {}
         for line in self.shown:
