@@ -1,4 +1,4 @@
-"""Flags to settings to app. Nothing heavy is imported before a command needs it."""
+"""The program's start: it reads flags and runs a command. Slow modules are imported only when needed."""
 
 import gc
 import os
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from duckflow.cli.plain_flags import RunFlags
 
 _BETWEEN_COLLECTIONS = 100_000
-"""Number of new objects between two garbage collections; Python's default is 700. Nearly all objects of the
-start stay, and looking for garbage among them took a tenth of its time."""
+"""Number of new objects between two garbage collections; Python's default is 700. Nearly all objects
+made at the start stay, and looking for garbage among them took a tenth of the time to start."""
 
 _INTERRUPTED = 130
 
 
 def _skip_foreign_plugins() -> None:
     """Keep pydantic from looking for its plugins in the metadata of all installed packages.
-    PYDANTIC_DISABLE_PLUGINS would save the reading, but not the imports for it."""
+    PYDANTIC_DISABLE_PLUGINS would save reading the metadata, but not importing the modules that read it."""
     nothing = ModuleType("pydantic.plugin._loader")
     nothing.__dict__["get_plugins"] = tuple
     sys.modules.setdefault(nothing.__name__, nothing)

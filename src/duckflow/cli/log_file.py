@@ -12,7 +12,7 @@ _BYTES, _FILES = 1_000_000, 3
 
 
 class _Clean(logging.Formatter):
-    """Removes secrets from lines: a traceback may contain any text."""
+    """Removes secrets from lines, because a traceback may contain any text."""
 
     def format(self, record: logging.LogRecord) -> str:
         return without_secrets(super().format(record))

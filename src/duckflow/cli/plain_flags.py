@@ -63,7 +63,7 @@ _RUN: Readers = {
     "--resume": str,
     "--answer": str,
 }
-"""Flags with a value, and the function that reads it; ValueError if in doubt."""
+"""Flags that take a value, and the function that parses it or, in doubt, raises ValueError."""
 
 
 def read_options(arguments: Sequence[str]) -> ConversationOptions | None:
@@ -88,7 +88,7 @@ def read_run_flags(arguments: Sequence[str]) -> RunFlags | None:
 def _read(
     arguments: Sequence[str], values: Readers, switches: Collection[str]
 ) -> tuple[dict[str, Any], list[str]] | None:
-    """Return flags by the names of their fields, and the other words; None if in doubt."""
+    """Return the flags by field name, and the other words; None if the arguments may mean something else."""
     flags: dict[str, Any] = {}
     words: list[str] = []
     rest = list(arguments)

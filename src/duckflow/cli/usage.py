@@ -32,7 +32,7 @@ _FRAME = {
     "completion": r"Show\s+completion\s+for\s+the\s+current\s+shell,\s+to\s+copy\s+it\s+or\s+customize\s+the"
     r"\s+installation\.",
 }
-"""typer's own words by the end of their key; typer has no way to replace them."""
+"""Patterns of typer's own words, by the last part of our key for them; typer can't translate its words."""
 
 
 def translated(shown: str) -> str:

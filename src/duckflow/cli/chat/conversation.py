@@ -1,4 +1,4 @@
-"""The conversation: runs sessions until the user leaves, or a second window on one session."""
+"""The conversation in a terminal: sessions until the user leaves, or a window on one of another process."""
 
 import asyncio
 import os
@@ -59,7 +59,7 @@ async def converse(options: ConversationOptions, frontend: Frontend) -> None:
 
 
 async def attach(wanted: str, frontend: Frontend) -> None:
-    """Show a session until the user or the process that has it open leaves."""
+    """Show a session of another process until the user leaves or that process closes it."""
     found = find_session(wanted)
     if holder_of(found.workspace) != found.id:
         raise UsageError("attach.nobody", session=found.id)
@@ -80,7 +80,7 @@ async def attach(wanted: str, frontend: Frontend) -> None:
 async def settle_trust(
     folder: Path, ask: Callable[[str], Awaitable[str | None]], show: Callable[[str], None]
 ) -> str | None:
-    """Return the digest of the configuration that the user trusts, after asking once (SAFETY 6)."""
+    """Return the hash of the folder's configuration if the user trusts it, else None (SAFETY 6)."""
     trust = trust_state(folder)
     if trust.status == "nothing":
         return None
@@ -175,7 +175,7 @@ async def _welcome(app: App, rules_files: Sequence[str]) -> str:
 
 
 def start_text(mode: Mode, rules: Sequence[str], tests: str, sandbox: str, example: str) -> str:
-    """Return the lines on rules, tests, sandbox and mode, and a line to try."""
+    """Return lines about rules, tests, sandbox and mode, and an example of a first message."""
     shell = {"none": "start.no_sandbox", "external": "start.external"}.get(sandbox, "start.sandbox")
     lines = [
         text("start.rules", files=", ".join(rules)) if rules else text("start.no_rules"),

@@ -1,4 +1,4 @@
-"""Shows the prompt at once, and loads all slow modules in the background."""
+"""Start of the conversation: shows the prompt at once, and loads slow modules in the background."""
 
 import asyncio
 from importlib import import_module
@@ -22,7 +22,7 @@ def launch(options: ConversationOptions) -> None:
 
 
 def attach(session: str) -> None:
-    """Show a session that another process has open until the user leaves."""
+    """Show a session of another process until the user leaves."""
     asyncio.run(_launch("attach", session))
 
 

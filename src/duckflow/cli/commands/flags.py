@@ -10,7 +10,7 @@ from duckflow.i18n.catalogue import text
 
 
 def option(flag: str, key: str = "", **settings: Any) -> Any:  # noqa: ANN401 - as typer has it
-    """Return an option with the help text `help.option.KEY`; the key is named like the flag if left out."""
+    """Return an option with the help text `help.option.KEY`; without `key`, the flag's name is the key."""
     return typer.Option(f"--{flag}", help=text(f"help.option.{key or flag.replace('-', '_')}"), **settings)
 
 

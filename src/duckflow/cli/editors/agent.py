@@ -106,7 +106,7 @@ class EditorAgent:
     async def load_session(
         self, cwd: str, session_id: str, mcp_servers: EditorServers | None = None, **_: object
     ) -> schema.LoadSessionResponse:
-        """Open an earlier session, and send all of it."""
+        """Open an earlier session, and send all of its messages to the editor."""
         with _told():
             opened = await self._sessions.opened(session_id, Path(cwd), mcp_servers)
         for update in opened.tell.replay(opened.session.events()):

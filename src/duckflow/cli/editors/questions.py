@@ -1,4 +1,4 @@
-"""Questions for editors: permissions with the five points, or with choices (G1, I6)."""
+"""Questions in the form that editors show: requests for permission, or choices (G1, I6)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,14 +27,14 @@ class PermissionQuestion(NamedTuple):
 
 
 async def permission_of(session: OpenSession, question: Question) -> PermissionQuestion:
-    """Return the question for an editor."""
+    """Return a question in the form that an editor shows."""
     if isinstance(question, Consultation):
         return _consultation(question)
     return _approval(question, session.app.workspace.root, await _difference(session, question))
 
 
 def question_text(question: Question) -> str:
-    """Return the question in words, for an editor that can't ask it."""
+    """Return a question as text, for an editor that can't show buttons."""
     if isinstance(question, Consultation):
         return consultation_text(question)
     shown = visible(question.difference)
@@ -84,14 +84,14 @@ def _consultation(asked: Consultation) -> PermissionQuestion:
 
 
 def _points(approval: Approval) -> str:
-    """Return intent, rationale, impact and alternatives; the fifth point is the difference."""
+    """Return an approval's facts, intent, impact and alternatives; the diff is shown separately."""
     view = approval_view(approval)
     lines = [" · ".join(view.facts), text("approval.intent", intent=view.intent) if view.intent else ""]
     return "\n".join(line for line in (*lines, *(line for line, _ in point_lines(view))) if line)
 
 
 async def _difference(session: OpenSession, approval: Approval) -> list[schema.FileEditToolCallContent]:
-    """Return the change for the editor's own view of differences; empty if that would hide a part of it."""
+    """Return the change for the editor's own diff view; empty if that view would hide a part of it."""
     path = approval.action.args.get("path")
     hidden = visible(approval.difference) != approval.difference
     if not isinstance(path, str) or not approval.editable or hidden:

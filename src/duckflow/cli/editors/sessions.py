@@ -1,4 +1,4 @@
-"""The sessions that an editor has open, one per folder: opening another one there closes the first."""
+"""The sessions that an editor has open, one per folder. Opening another in the folder closes the first."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ from duckflow.ui.output.writer import Writer
 from duckflow.ui.screen import Screen
 
 _ANNOUNCE_S = 0.1
-"""Seconds after a session's id was sent: editors drop updates of sessions that they do not know yet."""
+"""Seconds to wait after sending a session's id, because editors drop updates of unknown sessions."""
 _READ_S = 10.0
 LEFT_OUT = ("help", "fork", "expand", "new", "resume", "quit")
 """Commands that editors have themselves."""
@@ -78,7 +78,7 @@ class EditorSessions:
     async def open(
         self, folder: Path | None, session_id: str | None, servers: EditorServers | None
     ) -> EditorSession:
-        """Open a new or earlier session in a folder, after closing an idle one there."""
+        """Open a new or earlier session in a folder, after closing idle sessions there."""
         where = (folder or Path()).resolve()
         for name, other in [*self._sessions.items()]:
             if other.root == where and not other.busy:
@@ -148,9 +148,9 @@ class EditorSessions:
 def with_servers(loaded: LoadedSettings, servers: EditorServers) -> tuple[LoadedSettings, Mapping[str, str]]:
     """Add an editor's servers to the settings; return the unusable ones with the reason.
 
-    An editor may have read them from a project's settings, so they get the sandbox with the network, the
-    folder, the files that their command names, no variables of the user, and a question before each call (L4,
-    M6). A server of the user with the same name wins.
+    An editor may have read them from a project's settings. So they run in the sandbox, with the network, the
+    folder and the files that their command names, but without the user's variables, and the user is asked
+    before each call (L4, M6). A server in the user's settings with the same name is used instead.
     """
     if not servers:
         return loaded, {}
@@ -171,7 +171,7 @@ def _entry(server: object) -> Mapping[str, Any]:
         case schema.HttpMcpServer() | schema.SseMcpServer():
             return {"url": server.url, "headers": {one.name: one.value for one in server.headers}}
         case _:
-            return {}  # through the editor, which is not supported
+            return {}  # a server reached through the editor, which is not supported
 
 
 def available_commands(client: SessionClient) -> list[schema.AvailableCommand]:

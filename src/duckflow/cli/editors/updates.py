@@ -34,7 +34,7 @@ _KINDS: Mapping[str, schema.ToolKind] = {
     "task_tool": "think",
     "web": "fetch",
 }
-"""Kinds by operation, or by the first part of its name."""
+"""Editors' kinds of tool calls, by operation or by the first part of an operation's name."""
 _STATUS: Mapping[WorkStatus, schema.PlanEntryStatus] = {
     "pending": "pending",
     "in_progress": "in_progress",
@@ -120,7 +120,7 @@ class SessionTranslator:
                 pass
 
     def _start(self, event: events.ActionStarted) -> schema.ToolCallStart:
-        """Return the call, with the id of the question about it if there was one."""
+        """Return the tool call. If the user was asked about it, it has the id of that question."""
         asked, self._asked, self._output = self._asked, None, ""
         action = event.action
         known = asked is not None and asked.action.operation == action.operation

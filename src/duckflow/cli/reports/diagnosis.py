@@ -43,7 +43,7 @@ class DoctorFinding(NamedTuple):
 
 
 def show(finding: DoctorFinding) -> str:
-    """Return the finding for people."""
+    """Return a finding as text for the user."""
     title = text(f"doctor.{finding.check}")
     line = text("doctor.line", sign=SIGNS[finding.state], title=title, found=finding.found)
     return f"{line}\n{text('doctor.advice', advice=finding.advice)}" if finding.advice else line
@@ -86,7 +86,7 @@ async def _model(settings: Settings) -> DoctorFinding:
         return DoctorFinding("model", "lacking", found, text("doctor.model_advice"))
     found = text("doctor.model_is", model=name, reason=reason)
     provider = PROVIDERS.get(name.partition(":")[0])
-    if provider is not None and provider.wire != "pydantic_ai":  # else something large must be loaded
+    if provider is not None and provider.wire != "pydantic_ai":  # that one takes seconds to import
         with suppress(UserError):  # the first message meets the same error, and reports it
             client = await open_client(
                 name, settings.llm, os.environ, learned=LearnedWindows(state_dir() / WINDOWS)

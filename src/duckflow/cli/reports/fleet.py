@@ -23,7 +23,7 @@ class WantedRun(RunOptions):
 
 
 def read_requests(file: Path, common: RunOptions) -> Iterator[tuple[Path, str, RunOptions]]:
-    """Read a JSON Lines file of requests; a line without an option gets that of the flags."""
+    """Read a JSON Lines file of requests; options that a line lacks come from the flags."""
     try:
         lines = file.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as exc:

@@ -42,7 +42,7 @@ async def _try(name: str, server: McpServer, opener: ServerOpener) -> ServerRepo
 
 
 def forget(name: str) -> Path:
-    """Remove a server and its pins; return the changed file."""
+    """Remove a server and its accepted tool descriptions; return the changed file."""
     remove_server(user_file(), name)
     forget_pins(name)
     return user_file()

@@ -17,7 +17,7 @@ from duckflow.ui.views.undo import undo_text
 
 
 async def rewind_session(found: SessionSummary, before: int, *, files: bool, conversation: bool) -> str:
-    """Return to the point before a message; return the text for the user."""
+    """Rewind a session to the point before a message; return the text for the user."""
     folder = Path(found.workspace)
     with closing(open_log()) as log:
         model = Session(log, found.id).state.model

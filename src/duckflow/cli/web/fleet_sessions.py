@@ -40,7 +40,7 @@ class FleetSessions:
         self._asks: dict[str, str] = {}
 
     def look(self, session_id: str) -> Payload | None:
-        """Return the counts of runs by state; for "fleet" with all runs, for a run's id with that run."""
+        """Return the counts of runs by state, and all runs (for "fleet") or one run (for its id)."""
         with self._lock:
             if time.monotonic() - self._looked >= _FRESH_S:
                 try:
@@ -70,7 +70,7 @@ class FleetSessions:
         return fleet.runs.patch(fleet.runs.find(run).id).decode("utf-8", "replace")
 
     def send(self, run: str, command: ClientCommand) -> str:
-        """Carry out a command on a run; return the objection to it as a catalogue key, empty if none."""
+        """Carry out a command on a run; return the reason if it is refused, as a catalogue key, else ""."""
         objection = self._needed().send(run, command)
         self._looked = -_FRESH_S
         return objection

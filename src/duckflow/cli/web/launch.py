@@ -72,7 +72,7 @@ async def _serve(listening: socket.socket, folder: Path, sessions: LocalSessions
 
 
 async def _end_streams(server: uvicorn.Server, sessions: LocalSessions) -> None:
-    """End the streams when the server stops: it waits for them, and they have no other end."""
+    """End the pages' streams when the server stops, because it waits for them."""
     while not server.should_exit:  # noqa: ASYNC110 - uvicorn has a flag, not an event
         await asyncio.sleep(0.1)
     sessions.closing.set()
@@ -93,7 +93,7 @@ def _listen(port: int) -> socket.socket:
 
 
 def _open_browser(address: str, folder: Path) -> Path | None:
-    """Let the browser open a private file that leads to the address: every user can read command lines."""
+    """Open the address through a private file, because every user can read the browser's command line."""
     programs = (find_program(name, folder, os.environ) for name in _OPENERS)
     program = next((one for one in programs if one), None)
     if program is None:

@@ -93,14 +93,14 @@ class LocalSessions:
         return self._events.load_after(session_id, after)
 
     def live(self, session_id: str) -> tuple[str, str, int, str]:
-        """Return the reply, output, seconds to wait and thinking of the work in progress."""
+        """Return four parts of the work in progress: reply, output, seconds to wait, thinking."""
         reply, output, wait_s, thinking = read_live(
             live_path(state_dir() / LIVE, session_id.removeprefix(RUN_PREFIX))
         )
         return harmless(reply), harmless(output), wait_s, harmless(thinking)
 
     async def difference(self, session_id: str) -> str:
-        """Return the difference that the session made to files."""
+        """Return the diff of all changes that the session made to files."""
         if session_id.startswith(RUN_PREFIX):
             return await asyncio.to_thread(self.fleet.patch, session_id.removeprefix(RUN_PREFIX))
         found = self._show(session_id)
@@ -109,7 +109,7 @@ class LocalSessions:
             return await Undo(session, space, kept, self._events).diff(session=True)
 
     async def send(self, session_id: str, command: ClientCommand) -> str | None:
-        """Send a command; return the objection to it, empty if it was accepted, None while it waits."""
+        """Send a command; return the reason if it is refused, else "", or None while it waits."""
         command = redactor().clean_all(command)  # because it may be stored (SAFETY 14)
         if session_id.startswith(RUN_PREFIX):
             run = session_id.removeprefix(RUN_PREFIX)

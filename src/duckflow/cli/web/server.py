@@ -25,7 +25,7 @@ from duckflow.ui.web.session_view import RUN_PREFIX, Payload, SessionView, evide
 _LOOK_S = 0.1
 _ALIVE_S = 15.0
 _FLEET_S = 1.0
-"""Seconds between two looks at the fleet, whose database may be on another machine."""
+"""Seconds between two reads of the fleet's database, which may be on another machine."""
 _ID = lazy_regex(r"[A-Za-z0-9_-]{0,64}")
 _MOST = 256 * 1024
 """Maximum bytes of a request's body."""
@@ -107,7 +107,7 @@ async def _explain(_request: Request, error: Exception) -> Response:
 
 
 def _session(wanted: str) -> str:
-    """Check an id, which becomes part of file names."""
+    """Return a session id from the page; ValueError if it is not safe in file names."""
     if not _ID.fullmatch(wanted):
         raise ValueError("not an id")
     return wanted
@@ -168,7 +168,7 @@ async def _stream(sessions: LocalSessions, session_id: str, after: int) -> Async
             quiet = clock()
             yield b"".join(fresh)
         await asyncio.sleep(_LOOK_S)
-        if sessions.is_open(session_id):  # otherwise another process may have changed it meanwhile
+        if sessions.is_open(session_id):  # a session of another process can only be polled
             with suppress(TimeoutError):
                 async with asyncio.timeout(_FLEET_S):
                     await changed.wait()
