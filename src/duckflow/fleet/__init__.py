@@ -1,4 +1,4 @@
-"""Many requests in many repositories, durable, with any number of workers (M8)."""
+"""The fleet: a stored queue of requests for many repositories, with any number of workers (M8)."""
 
 import os
 
@@ -9,5 +9,5 @@ FILE = "fleet.db"
 
 
 def in_use() -> bool:
-    """Return True if a fleet database is named or exists; imports nothing of the fleet."""
+    """Return True if a fleet database is configured or exists; imports nothing of the fleet."""
     return bool(os.environ.get(VARIABLE)) or (state_dir() / FILE).exists()

@@ -94,7 +94,7 @@ class FleetDatabase:
 
     @contextmanager
     def begin(self) -> Generator[sa.Connection]:
-        """Run the block in one transaction. UserError if the database can't be used."""
+        """Run the block in one transaction. Raise UserError if the database can't be used."""
         try:
             with self.engine.begin() as connection:
                 yield connection
@@ -128,7 +128,7 @@ class FleetDatabase:
 
 
 def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
-    """Let writers wait for each other, and others read meanwhile (WAL)."""
+    """Make a writer wait for other writers, and let readers read during a write (WAL)."""
     connection.isolation_level = "IMMEDIATE"
     connection.execute(f"PRAGMA busy_timeout={PATIENCE_MS}")
     connection.execute("PRAGMA journal_mode=WAL")

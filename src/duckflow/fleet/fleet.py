@@ -1,4 +1,4 @@
-"""Interface of the fleet for people and programs: submit, look, answer, cancel, retry, clean."""
+"""Interface of the fleet for people and programs: submit, read, answer, cancel, retry and delete runs."""
 
 import secrets
 from collections.abc import Generator
@@ -29,7 +29,7 @@ def open_fleet(given: str | None = None) -> Generator["Fleet"]:
 
 
 class Fleet:
-    """Reads runs and changes their rows. Workers notice a change at their next look."""
+    """Reads runs and changes their rows. Workers notice a change when they next read them."""
 
     def __init__(self, database: FleetDatabase) -> None:
         self.runs = Runs(database)
@@ -68,7 +68,7 @@ class Fleet:
         return run
 
     def send(self, wanted: str, command: commands.ClientCommand) -> str:
-        """Carry out a command on a run; return the objection to it as a catalogue key, empty if none."""
+        """Carry out a command on a run; return the reason if it is refused, as a catalogue key, else ""."""
         run = self.runs.find(wanted)
         if isinstance(command, commands.CancelWork):
             self.cancel(run.id)
@@ -82,7 +82,7 @@ class Fleet:
             objection = commands.objection_to(command, state)
         elif isinstance(command, commands.AnswerShown) or command.question_hash != run.question:
             objection = "clients.stale"
-        else:  # it waits for words
+        else:  # the run waits for a text of the user
             objection = "" if command.way.text.strip() else "clients.not_offered"
             command = commands.SayMessage(text=command.way.text)
         if not objection:
@@ -134,7 +134,7 @@ class Fleet:
         refusal: str,
         **values: str,
     ) -> None:
-        """Queue a run if `allowed` still holds; of two concurrent callers, one succeeds."""
+        """Queue a run if `allowed` still holds; of two concurrent callers, only one succeeds."""
         again = sa.update(runs).where(runs.c.id == run.id, allowed)
         queued = again.values(state="queued", leg=run.leg + 1, updated=self._database.now, **values)
         if not connection.execute(queued).rowcount:

@@ -1,4 +1,4 @@
-"""The question for which a run waits: its hash, and the command that answers it."""
+"""The user's question that a run waits for: its hash, and the command that carries an answer."""
 
 import hashlib
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _LABEL = 200
 
 
 def question_key(state: AgentState, earlier: Sequence[events.StoredEvent]) -> str:
-    """Return a hash of the open question and of all that a yes would allow; empty if none is open."""
+    """Return a hash of the open question and of all that a yes would allow; empty without a question."""
     if state.approval is not None:
         asked = f"approval {state.approval.approval_id} {state.approval.digest}"
     elif state.consultation is not None:
@@ -37,7 +37,7 @@ def question_key(state: AgentState, earlier: Sequence[events.StoredEvent]) -> st
 
 
 def read_command(state: AgentState, said: str) -> ClientCommand | None:
-    """Return the command that answers the open question in these words; None if they are unclear."""
+    """Return the command that gives the answer `said` to the open question; None if `said` is unclear."""
     if state.approval is not None:
         answer = read_answer(said)
         return AnswerShown(question_hash=hash_of(state.approval), answer=answer) if answer else None

@@ -31,7 +31,7 @@ UNDER_WAY: frozenset[RunState] = frozenset(("queued", "working"))
 OVER: tuple[RunState, ...] = ("done", "failed", "cancelled")
 MINUTES = 60.0
 AGAIN = "again"
-"""Mark of a retry in place of a question's hash, followed by the number of the run's last event."""
+"""Start of a run's `question` after a retry; the number of the run's last event follows."""
 
 
 class LostRun(Exception):
@@ -151,9 +151,9 @@ class Runs:
         return parse_command(found) if found else None
 
     def take(self, machine: str, lease_s: float) -> FleetRun | None:
-        """Take the oldest run that is queued or whose worker was silent for longer than the lease, or None.
+        """Take the oldest run that is queued or whose worker was silent for longer than the lease.
 
-        The result names the machine that worked on it before.
+        Returns None if there is no such run. The result names the machine that worked on the run before.
         """
         silent = sa.and_(runs.c.state == "working", runs.c.updated < self.database.now - lease_s)
         waiting = sa.select(*_FIELDS).where(sa.or_(runs.c.state == "queued", silent))
@@ -175,7 +175,7 @@ class Runs:
             return connection.execute(mine.values(updated=self.database.now)).rowcount == 1
 
     def append(self, run: FleetRun, first: int, added: Sequence[Event]) -> None:
-        """Store events. LostRun if another worker owns the run now."""
+        """Store events. Raise LostRun if another worker owns the run now."""
         at = datetime.now(UTC).isoformat()
         rows = [
             {"run": run.id, "seq": seq, "at": at, "body": encode(event)}
@@ -185,7 +185,7 @@ class Runs:
             connection.execute(sa.insert(events), rows)
 
     def note(self, run: FleetRun, **values: object) -> None:
-        """Change columns of the run's row. LostRun if another worker owns the run now."""
+        """Change columns of the run's row. Raise LostRun if another worker owns the run now."""
         if isinstance(patch := values.get("patch"), bytes):
             values["patch"] = zlib.compress(patch)
         with self._owned(run) as connection:
@@ -199,7 +199,7 @@ class Runs:
         try:
             with self.database.engine.begin() as connection:
                 yield connection
-                # Read after the write, which waits for other writers: the epoch can't change any more.
+                # Read the epoch after the write, which waited for other writers, so it can't change any more.
                 if connection.scalar(epoch) != run.epoch:
                     raise LostRun
         except SQLAlchemyError as exc:

@@ -31,7 +31,7 @@ LOST = 75
 """Exit code of a worker that lost a run to another one, or has no database."""
 
 _BEATS = 6
-"""Signs of life in the time of a lease."""
+"""Number of signs of life that a worker gives during one lease."""
 _PATIENCE_S = 10.0
 _LOOK_S = 1.0
 _LOCAL_LOOK_S = 0.2
@@ -91,7 +91,7 @@ class FleetWorker:
                 await asyncio.to_thread(self._runs.note, one.live.run, state="queued")
 
     async def take(self) -> asyncio.Task[None] | None:
-        """Begin to work on the next run; None if the queue is empty."""
+        """Begin to work on the next run; return the task, or None if the queue is empty."""
         run = await asyncio.to_thread(self._runs.take, self._machine, self._lease_s)
         if run is None:
             return None
@@ -163,7 +163,7 @@ class FleetWorker:
 def run_worker(url: str, *, until_idle: bool, lease_s: float = LEASE_S) -> None:
     """Work, then end the process without waiting for steps that are not finished.
 
-    The next worker finds them as it would after a crash, so there is only one way to end.
+    Another worker continues their runs as it would after a crash.
     """
 
     async def work() -> None:
