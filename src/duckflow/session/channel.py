@@ -17,7 +17,7 @@ class Receipt:
         self.command = command
         self.guest = guest
         self.taken: asyncio.Future[str] = loop.create_future()
-        """Set when the command begins: empty, or the catalogue key of the objection to it."""
+        """Set to "" when the command begins, or to a catalogue key with the reason if it is refused."""
         self.done: asyncio.Future[SessionResult] = loop.create_future()
 
     def __await__(self) -> Generator[object, None, SessionResult]:
@@ -39,7 +39,7 @@ class Receipt:
             self.done.set_result(result)
         else:
             self.done.set_exception(result)
-            self.done.exception()  # for clients that do not wait
+            self.done.exception()  # prevents a warning if no client waits
 
 
 class UpdateQueue:
@@ -56,7 +56,7 @@ class UpdateQueue:
         self._arrived.set()
 
     def pending(self) -> Iterator[SessionUpdate]:
-        """Return the updates that have arrived."""
+        """Yield and remove the updates that have arrived."""
         while self._updates:
             yield self._updates.popleft()
 

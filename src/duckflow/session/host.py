@@ -1,7 +1,7 @@
 """The session's actor: owns the parts of an open session and carries out commands one after the other.
 
-`SessionHost._perform` carries out commands. Interfaces are clients (`local`), other processes are guests:
-they (`remote`) leave commands in the database.
+`SessionHost._perform` carries out commands. User interfaces in this process are clients
+(`local`). Other processes are guests, which leave commands in the database (`remote`).
 """
 
 import asyncio
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 IDLE_S = 60.0
 """Idle seconds after which a session that only guests use is closed."""
 ASKED_S = 600.0
-"""Idle seconds while a question is open."""
+"""The same limit while a question to the user is open."""
 _LOOK_S = 0.15
 """Seconds between two checks for commands of other processes (M7); each reads one number."""
 _SHELL = "shell.run"
@@ -49,7 +49,7 @@ _AT_ONCE = (
     commands.ForkSession,
     commands.ForgetMemories,
 )
-"""Commands that act beside the work, without waiting for its end."""
+"""Commands that are carried out at once, even while another command is at work."""
 UpdateSubscriber = Callable[[SessionUpdate], None]
 _log = logging.getLogger(__name__)
 
@@ -352,7 +352,7 @@ class SessionHost:
     async def _serve_inbox(self) -> None:
         """Carry out commands of other processes, each when it can begin.
 
-        A command is settled first: a crash may lose it, but it is never carried out twice.
+        A command is marked as taken first, so a crash may lose it, but it is never carried out twice.
         """
         database = self.app.log.database
         inbox, seen = CommandInbox(database), -1

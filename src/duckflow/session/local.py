@@ -1,4 +1,4 @@
-"""Client in the process that has the session open."""
+"""Client of a session that this process has open."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -31,7 +31,7 @@ _DEPTH = 8
 
 
 class LocalSession:
-    """View of a host's session for one client."""
+    """A session of this process, as one user interface sees it."""
 
     def __init__(self, host: SessionHost, loaded: LoadedSettings) -> None:
         self.host = host

@@ -36,7 +36,7 @@ _OWNER_LOOKS = 10
 
 
 async def leave_command(inbox: CommandInbox, session_id: str, command: ClientCommand) -> str:
-    """Leave a command for the process that has the session open; wait for its objection, empty if none."""
+    """Leave a command for the process that has the session open; return its reason to refuse, or ""."""
     number = inbox.put(session_id, command)
     if not number:
         return "web.too_many"
@@ -76,7 +76,7 @@ class RemoteSession(SessionClient):
         return present(self._log.load(self._found.id))
 
     def send(self, command: SessionCommand) -> Receipt:
-        """Leave a command in the inbox, with secrets removed. Some work only in the owning process."""
+        """Leave a command in the inbox, with secrets removed. Refuse commands that need the owner."""
         receipt = Receipt(command)
         if is_sendable(command):
             leaving = asyncio.ensure_future(self._leave(receipt, self._redactor.clean_all(command)))
