@@ -22,7 +22,7 @@ from duckflow.safety.redaction.model import RedactedModel
 
 
 async def choose(settings: Settings, env: Mapping[str, str]) -> ModelChoice:
-    """Choose the model of a session, with the reason."""
+    """Choose the model of a session, and give the reason."""
     named = settings.llm.creative or settings.llm.model
     if named:
         return ModelChoice(name=named, reason_key="llm.chosen_by_setting")

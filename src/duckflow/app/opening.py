@@ -33,4 +33,4 @@ class Opening(NamedTuple):
     """Log of a fleet run, on which several machines may work."""
     pause: Pause = go_straight_on
     asked: Mapping[str, int] = MappingProxyType({})
-    """Number of answers that models gave so far, by kind."""
+    """Number of answers that models gave in earlier processes, by type of output."""

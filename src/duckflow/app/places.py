@@ -29,7 +29,7 @@ def open_kept_files(settings: Settings) -> KeptFiles:
 
 
 def holder_of(workspace: str) -> str | None:
-    """Return the session that has a folder open, in any process."""
+    """Return the session that has a folder open in any process, or None."""
     try:
         status = Path(workspace).stat()
     except OSError:
@@ -38,7 +38,7 @@ def holder_of(workspace: str) -> str | None:
 
 
 def forget_files(session_id: str) -> None:
-    """Delete a session's files for undo, and the prompt states that embedded models saved of sessions."""
+    """Delete a session's files for undo, and the saved prompt states of all sessions."""
     forget_sessions()
     with closing(KeptFiles(state_dir() / KEPT_FILES, 0)) as kept:
         kept.forget(session_id)

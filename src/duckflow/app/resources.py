@@ -1,4 +1,4 @@
-"""The resources of a session: its log and folder, and the parts that keep both safe."""
+"""The resources of a session: its log, its folder, and the parts that protect them."""
 
 import os
 import secrets
@@ -31,7 +31,7 @@ from duckflow.tools.searching.ripgrep import find_ripgrep
 
 
 class SessionResources:
-    """The log and the folder of a session, and the parts that keep both safe; a stack closes them."""
+    """The log and the folder of a session, and the parts that protect them; `stack` closes all."""
 
     def __init__(
         self, opening: Opening, env: Mapping[str, str], extensions: LoadedExtensions, stack: AsyncExitStack
