@@ -39,7 +39,7 @@ from duckflow.tools.files.unsaved import Unsaved
 
 Question = Approval | Consultation
 Answer = AnswerApproval | ChooseWay | str
-"""Text is understood as in the conversation, in English and Japanese; unclear text is asked about again."""
+"""Text is understood as in the conversation, in English and Japanese; the question stays if it is unclear."""
 
 Update = StoredEvent | LiveUpdate
 """An event with its number and time, or a live update."""
@@ -135,7 +135,7 @@ class OpenSession:
 
     `folder` defaults to the current folder, or to that of the session that `resume` names by its id or a
     prefix of it. `settings` overrides the user's configuration by dotted key (`{"shell.network": True}`), or
-    replaces it if it comes from `config.loading.load`. `trust` applies the folder's own configuration.
+    replaces it by a result of `config.loading.load`. `trust` applies the folder's own configuration.
     `attended` says that a user answers questions, including whether the project's own tests may run.
     `unsaved` provides the text of files that are open in an editor.
     """
