@@ -63,9 +63,9 @@ class Plugin:
     """Contributions of a package."""
 
     operations: Sequence[Tool[Any]] = ()
-    """Operations, named after the plugin: `words.count`. The gate applies to them as to all others."""
+    """Operations, named after the plugin: `words.count`. They need the same permissions as all others."""
     providers: Mapping[str, OpenModel] = field(default_factory=dict[str, OpenModel])
-    """Functions that open a model, by the part of its name before the colon."""
+    """Functions that open a model, by the part of a model's name before the colon."""
     checks: Sequence[Checker] = ()
     """Tools that check files after an edit or before a verdict, in the sandbox."""
 
