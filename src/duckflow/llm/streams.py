@@ -1,4 +1,4 @@
-"""Streams that close together with their reader, and that end when their time is up."""
+"""Streams of a model's answer that close together with their reader, and end when their time is up."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator

@@ -31,7 +31,7 @@ class ReplyExtractor:
     def __init__(self, *, plain: bool = False) -> None:
         self._plain = plain
         self._opening = ""
-        """First characters, until they tell whether they begin an object or prose."""
+        """First characters, until it is clear whether they begin an object or prose."""
         self._thinking = False
         self._form: Literal["object", "prose"] | None = None
         self._object = _ObjectReply()

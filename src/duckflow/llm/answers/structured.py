@@ -18,7 +18,7 @@ from duckflow.llm.answers.response import MAX_RESPONSE, SURROGATE, CollectedResp
 from duckflow.llm.answers.strict_json import UnusableAnswer
 
 SHOWN_AGAIN, MOST_SHOWN_AGAIN = 4_000, 32_000
-"""Least and most characters of a bad answer sent back to the model; the limit depends on its window."""
+"""Least and most characters of a bad answer sent back to the model, depending on the model's window."""
 
 _REPAIRS = 3
 _PROBLEM, _FAULTS = 1_000, 6_000

@@ -28,7 +28,7 @@ SAVE_LIMIT_S = 5.0
 """Longest wait on exit for the session's prompt state to be saved."""
 
 BUSY_LIMIT_S = 0.5
-"""Shorter limit for that after an abandoned answer, which the process may take seconds to stop."""
+"""Shorter limit for saving after an abandoned answer, which the process may take seconds to stop."""
 
 ALIKE = 16
 """Tokens that must repeat earlier text before the next ones are guessed from it. Fewer slow down new text."""

@@ -17,7 +17,7 @@ TRANSPORT: tuple[tuple[tuple[type[Exception], ...], type[ProviderError], str], .
     ((httpx2.DecodingError,), ProviderError, "llm.not_understood"),
     ((httpx2.TransportError,), Unavailable, "llm.cut_off"),
 )
-"""Our error and its key by groups of httpx2 exceptions. The first match counts: subclasses precede bases."""
+"""Our error and its key by groups of httpx2 exceptions. The first match counts, and subclasses come first."""
 
 TRANSPORT_ERRORS: tuple[type[Exception], ...] = tuple(kind for kinds, *_ in TRANSPORT for kind in kinds)
 

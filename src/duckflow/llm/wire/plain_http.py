@@ -71,7 +71,7 @@ class PlainClient:
 
     @asynccontextmanager
     async def stream(self, method: str, address: str, content: bytes = b"") -> AsyncGenerator[PlainAnswer]:
-        """Send a request, and read the answer inside the block. Abort one not read completely."""
+        """Send a request and read its answer in the block. Close the connection if some of it is unread."""
         parts = urlsplit(address)
         reader, writer = await self._take() or await self._connect(parts)
         answer = None
