@@ -107,7 +107,7 @@ class Look(Protocol):
 
 
 class Compact:
-    """Dialect for small models. `look` provides the choices that make sense at the moment."""
+    """Dialect for small models. `look` tells which operations and files make sense at the moment."""
 
     def __init__(
         self, client: ModelClient, look: Look, rules: str, check: Check, limits: DraftLimits
@@ -236,7 +236,7 @@ class Compact:
 
 
 async def read_ahead(client: ModelClient, rules: str) -> None:
-    """Let the model process the text with which all prompts begin in advance. Its answer is ignored."""
+    """Let the model process in advance the text with which all prompts begin. Its answer is ignored."""
     await collect(
         client,
         ModelRequest(output="Nothing", messages=(compact_system(rules),), max_tokens=1, temperature=0.0),

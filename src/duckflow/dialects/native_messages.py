@@ -22,7 +22,7 @@ _LEFT_OUT = lazy_regex(r"^Not run: (.+)$", flags=8)
 
 
 def as_native(lines: Sequence[PromptLine]) -> list[ChatMessage]:
-    """Convert a conversation to messages. Thinking is sent back only during the user's same request (K6)."""
+    """Convert a conversation to messages. Thinking is sent back only during the same request (K6)."""
     asked = max((at for at, line in enumerate(lines) if line.kind == "said"), default=-1)
     messages: list[ChatMessage] = []
     start = 0

@@ -134,7 +134,7 @@ class DecisionPrompt:
         return ChatMessage(role="system", text=text, stable=True)
 
     async def _layers(self, state: AgentState, room: int) -> Layers:
-        """Return the layers, without as many parts as must go so that the needed conversation fits."""
+        """Return the layers, dropping parts until the needed part of the conversation fits too."""
         needed = self._conversation.least(self._traits.window // _NEWEST_SHARE)
         judged = state.request is not None and state.request.objective.evaluation is not None
         # The conversation contains the requirements until it is trimmed, but never their scores.
