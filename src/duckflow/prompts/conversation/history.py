@@ -1,4 +1,4 @@
-"""The conversation as chat messages: the part of a prompt that only grows (F5). Reads are incremental."""
+"""The conversation as chat messages: the part of a prompt that only grows (F5)."""
 
 from collections.abc import Sequence
 
