@@ -45,7 +45,7 @@ class ToolResult(Frozen):
     exact: bool = False
     """True if all changes of a command are known."""
     waiting: TakeOver | None = None
-    """Command whose effects have not been applied to the workspace yet."""
+    """Command whose file changes have not been applied to the workspace yet."""
     events: tuple[Event, ...] = ()
     """Other events, to be recorded with the action."""
     then: tuple[Action, ...] = ()

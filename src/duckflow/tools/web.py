@@ -72,7 +72,7 @@ def read_address(url: str) -> "httpx2.URL":
 
 
 def site_of(address: "httpx2.URL") -> str:
-    """Return the host, with an unusual port: all that the user's answer "always" then allows."""
+    """Return the site that the user's answer "always" covers: the host, and its port if unusual."""
     return address.netloc.decode("ascii")
 
 

@@ -18,7 +18,7 @@ FILE_CAP = 4_000_000
 """Largest file, in bytes, that is searched."""
 
 LINES_SHOWN = 200
-"""Rows of a result, including the lines around hits."""
+"""Maximum rows of a result, including the lines around hits."""
 
 FILES_SHOWN = 60
 COLUMNS_SHOWN = 400
