@@ -91,7 +91,7 @@ def _database() -> Generator["Database"]:
 
 
 def _contents(database: "Database") -> Iterator[Mapping[str, Any]]:
-    """Read all entries, but only the number of a damaged one, which `verify` reports."""
+    """Yield the content of each entry; of a damaged one, which `verify` reports, only the number."""
     from duckflow.store.audit.log import read_entries  # noqa: PLC0415 - heavy, and not for --help
 
     for entry in read_entries(database):

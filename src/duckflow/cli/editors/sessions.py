@@ -199,4 +199,4 @@ async def run_command(client: SessionClient, typed: TypedCommand) -> str:
 
 
 def _stay(_session: str | None) -> None:
-    """The editor decides when to leave."""
+    """Do nothing, because the editor decides when to leave a session."""
