@@ -47,7 +47,7 @@ class Checkout:
         self.folder = self._home / (self._repository.name or "repository")
 
     def prepare(self, patch: bytes, *, moved: bool) -> None:
-        """Create the copy from the base and the patch, unless it is ready and the run did not move."""
+        """Create the copy from the base commit and the patch, unless an up-to-date copy exists."""
         if (self._home / _READY).exists() and not moved:
             return
         if not self._repository.is_dir():
