@@ -23,7 +23,7 @@ BANNED = {
         "readlink",
     ),
 }
-PERMITTED = {"os.fsdecode", "os.killpg", "os.access", "os.path.realpath", "shutil.which"}
+PERMITTED = {"os.fsdecode", "os.fsencode", "os.killpg", "os.access", "os.path.realpath", "shutil.which"}
 
 
 def banned_calls(source: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Tool file_ops.outline: a line for each definition in a file, without the bodies."""
 
 import json
+import pkgutil
 import sys
 import tomllib
 from contextlib import suppress
@@ -25,7 +26,6 @@ ROLES = ("space", "type", "function", "value", "hidden")
 """Roles of definitions, explained in grammars.toml."""
 
 _PROGRAM = Path(__file__).with_name("definition_finder.py")
-_GRAMMARS = Path(__file__).with_name("grammars.toml")
 
 
 class OutlineFile(Frozen):
@@ -78,7 +78,9 @@ def _rule(given: str | dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def _grammars() -> dict[str, dict[str, Any]]:
-    return tomllib.loads(_GRAMMARS.read_text("utf-8"))
+    data = pkgutil.get_data("duckflow.tools.outline", "grammars.toml")
+    assert data is not None
+    return tomllib.loads(data.decode())
 
 
 OUTLINE = Tool(
