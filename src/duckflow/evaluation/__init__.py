@@ -1,1 +1,1 @@
-"""Judges whether a request is met: checks, verdict, input for the next attempt. Only checks have effects."""
+"""Judges whether a request is met: checks, verdict, input for the next attempt. Only checks run anything."""

@@ -1,4 +1,4 @@
-"""Copies of the workspace in which checks run, so that nothing they do reaches the workspace.
+"""Copies of the workspace in which checks run, so that checks can't change the workspace itself.
 
 Each command gets a private copy from the sandbox. Without one, or if a few files suffice, files are copied
 instead and deleted after each round of checks, because commands may have left links in them.
@@ -37,7 +37,7 @@ _LEFT_OUT = (".git", ".hg", ".svn", "__pycache__", "target", "dist", "build", ".
 
 
 class CheckCopy(NamedTuple):
-    """One temporary copy."""
+    """Temporary copy of a workspace, and a shell to run checks in it."""
 
     shell: Shell
     folder: Path
@@ -55,7 +55,7 @@ class CheckCopy(NamedTuple):
 
 
 class CheckCopies:
-    """Makes copies of a workspace: with its sandboxed shell, or of files, with a shell for their folder."""
+    """Makes copies of a workspace: private ones in its sandboxed shell, or folders of copied files."""
 
     def __init__(self, workspace: Workspace, shell: Shell, open_shell: Callable[[Path], Shell]) -> None:
         self.workspace = workspace
@@ -67,7 +67,7 @@ class CheckCopies:
         self._setup = f'export PATH="$PATH":{":".join(shlex.quote(str(place)) for place in programs)}'
 
     def files(self) -> tuple[str, ...]:
-        """Return the paths of the files in a whole copy; if there are too many, those closest to the top."""
+        """Return the paths of the files in a full copy; if they are too many, those closest to the top."""
         listing = self._listing()
         return tuple(entry.path for entry in listing.entries if entry.kind == "file")
 
@@ -79,7 +79,7 @@ class CheckCopies:
         changed: Iterable[str] = (),
         files: Mapping[str, str] | None = None,
     ) -> AsyncGenerator[CheckCopy]:
-        """Open a copy to run checks in. Raise ToolError without a sandbox, or if there is too much to copy.
+        """Open a copy to run checks in. Raise ToolError if there is no sandbox or too much to copy.
 
         With `near`, it has only these files and those around them. `files` replaces the content of files.
         Compiled versions of these and of the `changed` files are removed.
@@ -150,14 +150,14 @@ class CheckCopies:
             data = self.workspace.read_bytes(path, cap=LARGEST_FILE)
             status = self.workspace.status(path)
         except ToolError:
-            return  # deleted meanwhile, or not readable
+            return  # deleted meanwhile, or unreadable
         _write(target, data)
         if status is not None and status.executable:
             target.chmod(0o755)
 
 
 def _forget_compiled(paths: Iterable[str]) -> str:
-    """Return a command that deletes bytecode, which Python trusts if size and second still match."""
+    """Return a command that deletes bytecode: Python runs it if a source has the same size and second."""
     places = ((Path(path).parent / "__pycache__", Path(path).stem) for path in paths if path.endswith(".py"))
     return " ".join(("rm -f --", *(f"{shlex.quote(f'{folder}/{stem}.')}*.pyc" for folder, stem in places)))
 

@@ -28,7 +28,7 @@ _NO_TESTS = 5
 _FAILED = ("FAILED ", "ERROR ")
 
 _NOT_BEGUN = (1, 2, 3, 4)
-"""Exit codes of pytest if it could not load settings or a test, and of Python if pytest crashed."""
+"""Exit codes if no test ran: pytest could not load settings or a test, or Python could not run pytest."""
 
 _NO_PLUGIN = lazy_regex(
     r"Unknown config option|unrecognized arguments|Missing required plugins|INTERNALERROR"
@@ -38,7 +38,7 @@ _NO_PACKAGE = lazy_regex(r"No module named '(\w+)'")
 _CONFTEST = "ImportError while loading conftest"
 
 _OF_THE_MACHINE = lazy_regex(r"Connection|Errno|[Tt]imed? ?out|Network")
-"""Failures that differ from run to run: they mention a port, a time or an address."""
+"""Failure messages that differ from run to run, because they contain a port, a time or an address."""
 
 _EACH_S = 30.0
 _NO_TIME = "there was no time left for it"
@@ -46,7 +46,7 @@ _NO_NAME = "NameError: name "
 
 
 def python_of(find: Callable[[str], str | None]) -> str:
-    """Return the command words that start the project's Python, otherwise the user's, otherwise our own."""
+    """Return shell words that start Python: the project's, else the user's, else the one of Duckflow."""
     other = find("python3") or find("python") or sys.executable
     return f'"$([ -x .venv/bin/python ] && echo .venv/bin/python || echo {quote(other)})" -B'
 
@@ -57,7 +57,7 @@ def doctests_of(path: str) -> str:
 
 
 class CheckRunner:
-    """Runs checks in one copy until `end`, a time of `monotonic`, with the words that start Python."""
+    """Runs checks in one copy until the time `end` of `monotonic`. `python` are words that start Python."""
 
     def __init__(self, copy: CheckCopy, end: float, python: str = "") -> None:
         self._copy = copy
@@ -65,7 +65,7 @@ class CheckRunner:
         self._python = python
 
     async def run(self, command: str) -> CommandResult | str:
-        """Run a command; if the time does not suffice, return the reason as text."""
+        """Run a command and return its result, or the reason as text if there is not enough time."""
         seconds = min(self._end - monotonic(), _EACH_S)
         if seconds <= 0:
             return _NO_TIME
@@ -73,7 +73,7 @@ class CheckRunner:
         return f"it took longer than {seconds:.0f} s" if ended.stopped == "seconds" else ended
 
     async def diagnose(self, tool: Checker, command: str, files: Sequence[str]) -> CheckResult | None:
-        """Run a tool on files; None if there is no time, the tool is not installed or it reports nothing."""
+        """Run a tool on files. None if there is no time for it, or if it is not installed."""
         path = files[0] if len(files) == 1 else ""
         passed = CheckResult(kind="diagnostic", name=tool.name, state="passed", path=path)
         ended = await self.run(command)
@@ -101,7 +101,7 @@ class CheckRunner:
         )
 
     async def run_script(self, example: OutputExample) -> CheckResult:
-        """Check that a script prints the expected text."""
+        """Check whether a script prints the expected text."""
         result = partial(_example, example.name, example.path)
         program = self._python if example.program == "python" else example.program
         ended = await self.run(f"{program} {quote('./' + example.path)}")
@@ -120,10 +120,10 @@ class CheckRunner:
                 return result("not_run", f"it printed this, which may be what was meant: {output}")
 
     async def run_test(self, test: RelatedTest) -> CheckResult:
-        """Run a file with tests.
+        """Run a test file.
 
-        If only the test file changed, a failure is not binding, because the code may follow, unless a name
-        is undefined: such tests can never pass.
+        If only the test file has changed, a failure is not binding, because the code may be written later. It
+        is binding if a name is undefined, because such tests can never pass.
         """
         state, detail = await self._test_result(test)
         binding = not test.of_itself or (state == "failed" and _NO_NAME in detail)
@@ -149,7 +149,7 @@ class CheckRunner:
         return "failed", head_and_tail(f"{named}\n{self._shown(ended)}", _DETAIL)
 
     async def failing_tests(self, test: RelatedTest) -> frozenset[str] | None:
-        """Return all failing tests of a file; None if the runner does not list them."""
+        """Return all failing tests of a file, None if the test runner does not list them."""
         command = test_command(test.path, test.source, self._python)
         ended = await self.run(command.replace(" -x ", " -rfE ")) if " -m pytest " in command else ""
         if isinstance(ended, str):
@@ -161,7 +161,7 @@ class CheckRunner:
         return None if ended.exit_code != 0 and not named else named
 
     async def _ask_script(self, **wanted: object) -> list[tuple[CheckState, str]]:
-        """Return the example runner's results in order; if it did not finish, the reason for each."""
+        """Return the example script's results in order. If it did not finish, each one is the reason."""
         mark = secrets.token_hex(8)
         asked = quote(json.dumps({"calls": [], "doctests": False, "tests": False, "mark": mark, **wanted}))
         from duckflow.evaluation import example_runner  # noqa: PLC0415 - only its source is needed
@@ -185,7 +185,7 @@ def _example(name: str, path: str, state: CheckState, detail: str, *, binding: b
 
 
 def _is_not_set_up(ended: CommandResult, source: str) -> bool:
-    """Return whether a plugin or package is missing that the tests do not import themselves."""
+    """Return whether a plugin or package is missing that the tests themselves do not import."""
     if ended.exit_code not in _NOT_BEGUN:
         return False
     missing = _NO_PACKAGE.search(ended.output)

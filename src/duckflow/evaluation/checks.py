@@ -1,4 +1,4 @@
-"""Checks by running in a copy: quick ones after an edit, thorough ones before a verdict (J10)."""
+"""Checks that run something in a copy: quick ones after an edit, thorough ones before a verdict (J10)."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ from duckflow.evaluation.related_tests import (
 )
 
 MOST_FILES = 20
-"""Maximum number of changed files to check by running; the last changed ones count."""
+"""Largest number of changed files to check. If there are more, the last changed ones are checked."""
 
 _BEFORE = "it failed in the same way before the request changed anything"
 _READ = 200_000
@@ -36,7 +36,7 @@ _DETAIL = 300
 
 class _Work(NamedTuple):
     done: tuple[CheckResult, ...]
-    """Results that need no run: of parsing, and of tests that a command of the model has just passed."""
+    """Results that need no run: of parsing, and of tests that passed in a command of the model."""
     sources: Mapping[str, str]
     calls: Mapping[str, tuple[CallExample, ...]]
     outputs: tuple[OutputExample, ...]
@@ -62,7 +62,7 @@ class _Work(NamedTuple):
 
 
 class Checks:
-    """Checks the work in one workspace. `find` returns the path of a program outside it, or None."""
+    """Checks files of one workspace. `find` returns the path of a program outside the workspace, or None."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Checks:
         self._unfit: set[str] = set()
 
     async def after_edit(self, paths: Sequence[str]) -> tuple[CheckResult, ...]:
-        """Parse files that were just written and run quick tools on them; empty if none apply."""
+        """Parse files that were just written, and run quick tools on them. Empty if none apply."""
         if not self._settings.after_edit:
             return ()
         own = [path for path in paths if parsed_here(path)][-MOST_FILES:]
@@ -112,7 +112,7 @@ class Checks:
         before: Mapping[str, str] | None = None,
         commands: Sequence[str] = (),
     ) -> tuple[CheckResult, ...]:
-        """Run examples, the tests of the changed files, and slower tools.
+        """Run the examples in a request, the tests of the changed files, and slower tools.
 
         `candidate`: content of files that are not written yet; `before`: content of the changed files before
         the request. `known`: commands that succeeded with the current files, whose tests are not run again.
@@ -172,7 +172,7 @@ class Checks:
         before: Mapping[str, str],
         python: str,
     ) -> tuple[CheckResult, ...]:
-        """Mark failures that are old or can't be compared. Of these, only tests named in the request bind."""
+        """Mark failures that existed before or can't be compared. Only tests named in the request bind."""
         named = {one.name for one in named_tests(request, [test.path for test in work.tests])}
         failed = {one.name for one in results if one.state == "failed"}
         tests = [one for one in work.tests if one.name in failed]
@@ -215,7 +215,7 @@ class Checks:
                     continue
                 results.append(found)
                 if found.state == "not_run":
-                    self._unfit.add(tool.name)  # too slow here or broken: not tried again
+                    self._unfit.add(tool.name)  # too slow or broken on this machine, so do not try it again
         return tuple(results)
 
     def _top(self) -> dict[str, str]:

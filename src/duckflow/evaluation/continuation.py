@@ -1,4 +1,4 @@
-"""Input for the next attempt: facts about earlier ones, and lists of actions it may not repeat (J4). Pure."""
+"""Input for the next attempt: facts about earlier attempts, and actions it may not repeat (J4). Pure."""
 
 from collections.abc import Iterable, Sequence
 
@@ -29,7 +29,7 @@ def build_continuation(
     missing: MissingInfoAnalysis,
     failure: FailureAnalysis | None = None,
 ) -> ContinuationContext:
-    """Collect what is known after an unsatisfactory verdict, with a limit on each part."""
+    """Collect what is known after a verdict of "not done", with a limit on each part."""
     attempts = objective.failed_attempts[-MOST_ATTEMPTS:]
     evaluation = objective.evaluation
     scores = evaluation.requirement_scores if evaluation else ()
@@ -45,7 +45,7 @@ def build_continuation(
         improvements=_first((*(one.what for one in missing.missing), *(failure.fixes if failure else ()))),
         alternatives=_first(text for text in missing.alternatives if text.casefold() not in tried),
         unavailable=_last(line for one in attempts for line in one.refused),
-        # A list of actions without a strategy is not named here: single actions may have gone well.
+        # Actions of a failed attempt without a strategy are not named: single ones may have worked.
         failed_approaches=_last(f"{one.strategy} ({one.score:.2f})" for one in attempts if one.strategy),
         limitations=_last((*objective.learned_constraints, *missing.constraints)),
     )
@@ -54,9 +54,9 @@ def build_continuation(
 def equal_to_failed(
     actions: Sequence[Action], failed_attempts: Iterable[AttemptResult], revision: int
 ) -> bool:
-    """Return whether a failed attempt had this list of actions, so that repeating it is useless.
+    """Return whether a failed attempt ran these same actions, so that repeating them is useless.
 
-    A list that only looked or ran something may be repeated once files have changed (`revision` differs).
+    Actions that only read or ran something may be repeated once files have changed (`revision` differs).
     """
     wanted = digest_of(actions)
     return any(

@@ -1,4 +1,4 @@
-"""Language tools that check files, and the choice of those that apply: configured ones first (J10)."""
+"""Tools that check files of a language, and which of them apply: the project's own tools first (J10)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
@@ -101,7 +101,7 @@ CHECKERS: tuple[Checker, ...] = (
     _row("javac", (".java",), "-proc:none -Xlint:none -d $TMPDIR/java {path}"),
     _row("xmllint", (".xml", ".svg"), "--noout --nonet {path}", quick=True),
 )
-"""All tools. Rows without `set_up_by` are fallbacks for programs that the project has not configured."""
+"""All tools. Rows without `set_up_by` are used if the project has configured no tool."""
 
 _ONE_FILE = ("node --check", "bash -n", "ruby -c", "php -l")
 
@@ -117,7 +117,7 @@ def known(path: str, table: Sequence[Checker] = CHECKERS) -> bool:
 
 
 def with_rows(more: Iterable[Checker], own: Mapping[str, Any]) -> tuple[Checker, ...]:
-    """Return the table with the user's rows first, then `more`. Both replace built-in rows of their names."""
+    """Return the user's rows, then `more`, then the built-in rows whose names neither of them has."""
     rows = [Checker.model_validate({"name": name, **row}) for name, row in own.items()]
     added = [*rows, *(one for one in more if one.name not in own)]
     names = {one.name for one in added}
@@ -132,7 +132,7 @@ def configurations(table: Sequence[Checker] = CHECKERS) -> frozenset[str]:
 def chosen(
     paths: Iterable[str], top: Mapping[str, str], *, quick: bool, table: Sequence[Checker] = CHECKERS
 ) -> tuple[Checker, ...]:
-    """Return the tools for these files, depending on the configuration files in the top folder."""
+    """Return the tools to use for these files, judging by the configuration files in the top folder."""
     suffixes = {suffix_of(path) for path in paths}
     fitting = [one for one in table if suffixes.intersection(one.suffixes) and one.quick == quick]
     signs = [(one, sign.partition(":")) for one in fitting for sign in one.set_up_by]
@@ -145,7 +145,7 @@ def chosen(
 def commands(
     checker: Checker, paths: Iterable[str], find: Callable[[str], str | None]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the commands that run a tool, each with its files; empty if it is not installed."""
+    """Return the commands that run a tool, each with its files. Empty if the tool is not installed."""
     fitting = tuple(path for path in paths if suffix_of(path) in checker.suffixes)
     outside = find(checker.wanted) or ""
     own = f"{checker.own_folder}/{checker.wanted}" if checker.own_folder and checker.set_up_by else ""

@@ -1,4 +1,4 @@
-"""Runs examples in a copy, as a separate script. Standard library only.
+"""Separate script that runs examples in a copy of the workspace. Standard library only.
 
 Its argument is a JSON object: `path` of a Python file, `calls` as [call, expected, raises], and whether to
 run its `doctests` and `tests`. Its last line of output is `mark` and a JSON list of [state, detail].
@@ -22,11 +22,11 @@ from typing import Any
 _SECONDS = 10
 _LONGEST = 200
 _FOREIGN = (ModuleNotFoundError, SystemExit, EOFError, TimeoutError)
-"""Errors during an import that are no fault of the code."""
+"""Errors during an import that the code is not to blame for."""
 
 
 def main() -> None:
-    """Run the examples named in the argument."""
+    """Run the examples that the argument describes."""
     wanted: dict[str, Any] = json.loads(sys.argv[1])
     signal.signal(signal.SIGALRM, _too_long)
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
@@ -45,7 +45,7 @@ def _results(wanted: dict[str, Any]) -> list[tuple[str, str]]:
     except _FOREIGN as error:
         return [("not_run", f"the file can't be imported here: {_said(error)}")] * len(checks)
     except BaseException as error:  # noqa: BLE001 - whatever the code does
-        # Other errors come from a framework that is not set up: these tests need another runner.
+        # Errors of other types come from a framework that is not set up; its tests need their own runner.
         ours = not wanted["tests"] or type(error).__module__ == "builtins"
         return [("failed" if ours else "not_run", f"importing the file fails: {_said(error)}")] * len(checks)
     return [check(module) for check in checks]
@@ -61,7 +61,7 @@ def _time_limit() -> Generator[None]:
 
 
 def _load(path: str) -> ModuleType:
-    """Import the module under the name that its packages give it."""
+    """Import the module under its full name, including its packages."""
     folder, file = os.path.split(os.path.abspath(path))  # noqa: PTH100 - links stay links
     names = [file.removesuffix(".py")]
     while os.path.exists(os.path.join(folder, "__init__.py")):  # noqa: PTH110, PTH118 - as above

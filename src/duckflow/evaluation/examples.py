@@ -29,7 +29,7 @@ _AFTER_NUMBER = lazy_regex(
     r"|(?:after|again|also|and|as|because|before|but|by|exactly|for|from|here|if|in|instead|is|must|not|on|please"
     r"|should|since|so|then|too|using|via|when|where|which|while|with|without)\b)"
 )
-"""Text that may follow a number. Other text makes it a count or a comparison: 3 items, 5 or more, 5以上."""
+"""Text that may follow an expected number. Other text makes it a count: 3 items, 5 or more, 5以上."""
 _NAME = lazy_regex(r"(?<![\w.])(?<!>>> )([A-Za-z_]\w*)(?:\.[A-Za-z_]\w*)*\(", re.ASCII)
 _PROMPT = lazy_regex(r"^[ \t]*>>> (?P<call>[^\n]+)\n(?P<result>[^\n]+)", re.MULTILINE)
 _DOUBT = lazy_regex(
@@ -71,12 +71,12 @@ class CallExample(Frozen):
 
     @property
     def name(self) -> str:
-        """The example as people would write it."""
+        """The example in the form in which people write it."""
         return f"{self.call} raises {self.expected}" if self.raises else f"{self.call} == {self.expected}"
 
 
 class OutputExample(Frozen):
-    """A script and the text it must print. Unquoted text may also be a description."""
+    """A script and the text that it must print. Text without quotes may also describe the output."""
 
     path: str
     program: str
@@ -85,12 +85,12 @@ class OutputExample(Frozen):
 
     @property
     def name(self) -> str:
-        """The example as people would write it."""
+        """The example in the form in which people write it."""
         return f"{self.path} prints {self.expected}"
 
 
 def call_examples(request: str, path: str, source: str) -> tuple[CallExample, ...]:
-    """Return the calls of names that `source` defines, unless their results contradict each other."""
+    """Return examples that call names defined in `source`, unless their results contradict each other."""
     names = _defined(source)
     text = request[:_LOOKED_AT]
     found: dict[str, set[CallExample]] = {}
@@ -101,7 +101,7 @@ def call_examples(request: str, path: str, source: str) -> tuple[CallExample, ..
 
 
 def output_examples(request: str, path: str, source: str) -> tuple[OutputExample, ...]:
-    """Return the output that a request states for a script. Scripts that read input are skipped."""
+    """Return the output that a request expects of a script. Scripts that read input are skipped."""
     program = SCRIPTS.get(PurePosixPath(path).suffix.lower())
     if program is None or _ASKS_FOR_INPUT.search(source):
         return ()
@@ -124,8 +124,8 @@ def printed(example: OutputExample, output: str) -> bool | None:
         return True
     if example.quoted or not output.strip():
         return False
-    # A bare word may be the output itself ("prints hello") or describe it ("prints primes"): only a near miss
-    # of the word itself is certainly wrong.
+    # A word without quotes may be the output itself ("prints hello") or describe it ("prints primes"). So the
+    # output is only certainly wrong if it nearly equals the word.
     from difflib import SequenceMatcher  # noqa: PLC0415 - only for this
 
     lines = (_plain(line) for line in output.splitlines()[:50])
@@ -171,7 +171,7 @@ def _around(text: str, start: int, end: int) -> str:
 
 
 def _leading_literal(text: str) -> str | None:
-    """Return the literal at the start of a text; None if more belongs to it, as in 1,000 or 3 items."""
+    """Return the literal at the start of a text. None if it is part of more, as in "1,000" or "3 items"."""
     line = text.partition("\n")[0][:_LONGEST].strip()
     for end in range(len(line), 0, -1):
         here, rest = line[:end], line[end:]

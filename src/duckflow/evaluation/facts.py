@@ -1,4 +1,4 @@
-"""Facts about the files that a request changed, without running anything. Blocking, like the workspace."""
+"""Facts about the files that a request changed, found without running anything. Blocking."""
 
 import ast
 import json
@@ -20,10 +20,10 @@ from duckflow.safety.files.workspace import READ_CAP, Workspace
 from duckflow.safety.policy.protected import is_secret
 
 FactState = Literal["parses", "broken", "readable", "empty", "unread", "missing", "gone", "left"]
-"""`gone`, `left`: files to be removed; `missing`: absent or unreadable; `unread`: not examined."""
+"""`gone` and `left`: files meant to be removed; `missing`: absent or unreadable; `unread`: not examined."""
 
 MOST_FILES = 200
-"""Maximum files to examine; the last changed ones count."""
+"""Largest number of files to examine. If there are more, the last changed ones are examined."""
 
 _CONTENT = 6_000
 _DETAIL = 300
@@ -31,7 +31,7 @@ _GOOD: Collection[FactState] = ("parses", "readable", "empty", "unread", "gone")
 
 
 class Fact(Frozen):
-    """State of one file. `content` is its current content, shortened if long."""
+    """State of one file. `content` is its current content, shortened if it is long."""
 
     path: str
     state: FactState
@@ -40,7 +40,7 @@ class Fact(Frozen):
 
     @property
     def good(self) -> bool:
-        """True if the file is in order, as far as can be determined without running it."""
+        """True if no fault of the file can be found without running it."""
         return self.state in _GOOD
 
     @property
@@ -59,7 +59,7 @@ def check_files(
 
 
 def as_evidence(seen: Iterable[Fact | CheckResult], first: int) -> tuple[Evidence, ...]:
-    """Return facts and check results as evidence, with ids from e`first` on. Checks not run prove nothing."""
+    """Return facts and check results as evidence, numbered from `first` on. Checks not run prove nothing."""
     return tuple(
         Evidence(
             evidence_id=f"e{number}",
@@ -77,9 +77,9 @@ def verification_of(
     command_passed: bool | None = None,  # noqa: FBT001 - it has three values
     results: Iterable[CheckResult] = (),
 ) -> Verification:
-    """Combine all checks; `command_passed` is the result of the verifying command, None without one.
+    """Combine all results into one. `command_passed` is that of the verifying command, None without one.
 
-    A command that passed outweighs a file that does not parse: it may be a fixture that is broken on purpose.
+    If that command passed, a file that does not parse is no failure: it may be broken on purpose, for a test.
     """
     ran = settled(results)
     if command_passed is False or ran is False:
@@ -111,12 +111,12 @@ def _check(workspace: Workspace, path: str, *, to_be_gone: bool) -> Fact:
 
 
 def parsed_here(path: str) -> bool:
-    """Return whether the program has a parser for this kind of file."""
+    """Return whether Duckflow itself can parse this kind of file."""
     return PurePosixPath(path).suffix.lower() in _PARSERS
 
 
 def look_at(path: str, data: bytes) -> Fact:
-    """Examine a file with this content."""
+    """Return the facts about a file with this content."""
     if not data.strip():
         return Fact(path=path, state="empty", detail="there, empty")
     try:
@@ -145,7 +145,7 @@ def _reason(error: Exception) -> str:
 
 def _parse_python(text: str) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a questionable escape is no reason for a warning to the user here
+        warnings.simplefilter("ignore")  # warnings about questionable code must not reach the user here
         ast.parse(text)
 
 
@@ -165,17 +165,17 @@ _PARSERS: dict[str, tuple[str, Callable[[str], object]]] = {
     ".ipynb": ("JSON", _parse_json),
     ".toml": ("TOML", tomllib.loads),
 }
-"""Languages by suffix, with a function that raises an error for a file that does not parse."""
+"""Language and parser by suffix. A parser raises an error if a file does not parse."""
 
 
-# Unclosed strings and comments match up to their end, so that no text makes these patterns slow.
+# Possessive repeats and open ends: even with unclosed strings or comments these patterns stay fast.
 _STRING = r'"(?:[^"\\\n]++|\\.)*+"?'
 _TOKEN = lazy_regex(rf"{_STRING}|//[^\n]*+|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _TRAILING = lazy_regex(rf"({_STRING})|,(?=\s*+[\]}}])", re.DOTALL)
 
 
 def without_comments(text: str) -> str:
-    """Remove comments and commas before closing brackets; strings stay unchanged."""
+    """Remove comments, and commas before closing brackets, but not inside strings."""
     bare = _TOKEN.sub(lambda match: match[0] if match[0].startswith('"') else " ", text)
     return _TRAILING.sub(lambda match: match[1] or "", bare)
 
@@ -194,13 +194,13 @@ _COUNT = lazy_regex(r"^[=\s-]*\d+ (?:failed|passed|errors?)\b")
 
 
 def runner_is_missing(exit_code: int | None, output: str) -> bool:
-    """Return whether tests could not start. Only the last line tells that pytest is missing."""
+    """Return whether tests could not start. Only the last line of the output tells if pytest is missing."""
     last = output.rstrip().rpartition("\n")[2]
     return exit_code in CANT_START or (exit_code == 1 and _NO_PYTEST.fullmatch(last) is not None)
 
 
 def failing_lines(output: str) -> tuple[str, ...]:
-    """Return the lines that name what failed, or the last lines if there are none."""
+    """Return the lines that name failures; if there are none, the last lines."""
     lines = [one_line(line, _LINE) for line in output.splitlines() if line.strip()]
     telling = [line for line in lines if _TELLING.search(line) and not _COUNT.match(line)]
     named = [line for line in telling if any(sign in line for sign in ("FAILED", "--- FAIL", "not ok"))]

@@ -1,4 +1,4 @@
-"""Recognizes tests that the model ran: passed ones are not repeated, others run the same way (J10). Pure.
+"""Recognizes tests that the model ran: passed tests need not run again, others run the same way (J10). Pure.
 
 A run counts only if it is unambiguous: one pytest call for these files, a last line that reports success, no
 file changed since, and otherwise only commands that read.
@@ -27,17 +27,17 @@ _OPERATOR = lazy_regex(r"[();<>|&]+")
 _BETWEEN = ("&&", "||", ";", "|")
 _READS = lazy_regex(r"(?:(?:ls|true|wc)\b|git (?:diff|log|status)\b).*|")
 _FILTERS = lazy_regex(r"(?:tail|head|cat)\b.*|")
-"""Commands permitted beside the tests: those that print no test summary, and filters of the output."""
+"""Commands allowed beside the tests: commands that print no test summary, and filters of the output."""
 
 _FLAGS = frozenset(
     ("-q", "-qq", "-v", "-vv", "-x", "-s", "-l", "--exitfirst", "--quiet", "--verbose", "--no-header")
 )
 _FLAGS_WITH_VALUE = ("--tb", "--color", "--durations", "--maxfail", "-r", "-n")
-"""pytest options that deselect no tests; the second kind takes a value, in the same word or the next."""
+"""pytest options that skip no tests. Those in the second group take a value, in the same or the next word."""
 
 
 class KnownRun(NamedTuple):
-    """A command that succeeded with the current files."""
+    """Command that succeeded with the files as they are now."""
 
     command: str
     output: str
@@ -70,14 +70,14 @@ def _covers(test: str, command: str) -> bool:
 
 
 def python_used(commands: Sequence[str], request: str = "") -> str:
-    """Return the words that start Python: those of the request, of the last test run, or of the last use."""
+    """Return the words that start Python in the request, the last test run, or the last Python command."""
     named = [found[1] or found[2] for found in _QUOTED.finditer(request)]
     used = (_python_in(one, tests=tests) for tests in (True, False) for one in (*named, *reversed(commands)))
     return next(filter(None, used), "")
 
 
 def _python_in(command: str, *, tests: bool) -> str:
-    """Return the words that last start Python in a command; with `tests`, only those that run pytest."""
+    """Return the words that start Python last in a command. With `tests`, only if they run pytest."""
     variables: dict[str, str] = {}
     exported: dict[str, str] = {}
     used = ""
@@ -108,7 +108,7 @@ def _python_in(command: str, *, tests: bool) -> str:
 
 
 def _parts(command: str) -> list[tuple[str, list[str]]]:
-    """Split into simple commands, each with the operator before it; empty for an unclosed quotation."""
+    """Split a command line into commands, each with the operator before it. Empty for an unclosed quote."""
     text = command.strip().replace("2>&1", " ").replace("\n", " ; ")
     lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True

@@ -20,7 +20,7 @@ _TEST_FILES = ("test_*.py", "*_test.py")
 
 
 class ProjectTests:
-    """The tests of the project in a workspace. Blocking, like the workspace it reads."""
+    """Tests of the project in a workspace. Blocking."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -35,7 +35,7 @@ class ProjectTests:
         return command.replace("python3", _OWN_PYTHON) if own else command
 
     def _commands(self, names: Collection[str]) -> Iterator[str]:
-        """Yield the commands that the files in the top folder indicate, surest first."""
+        """Yield the commands that files in the top folder suggest, the most certain first."""
         python = any(name.endswith(".py") or name in ("src", "setup.py", "setup.cfg") for name in names)
         tests = "tests" in names or "test" in names
         for name in ("Makefile", "makefile"):

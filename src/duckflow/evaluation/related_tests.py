@@ -1,4 +1,4 @@
-"""Finds the tests of changed files by name and place, and the command for each kind. Pure."""
+"""Finds the tests that belong to changed files, by name and folder, and the command for each. Pure."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -9,10 +9,10 @@ from duckflow.domain.frozen import Frozen
 from duckflow.domain.patterns import lazy_regex
 
 MOST_TESTS = 8
-"""Maximum test files run before a verdict, to keep it fast."""
+"""Largest number of test files to run before a verdict, so that it stays fast."""
 
 _NAMED = r"(?<![\w/.-]){path}((?:::[\w\[\].-]*\w\]?)*)(?![\w/-])"
-"""A path, optionally followed by single tests."""
+"""A path, possibly followed by names of single tests."""
 
 _FOLDERS = ("tests", "test", "__tests__", "spec")
 _SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".mts")
@@ -31,7 +31,7 @@ class RelatedTest(Frozen):
     """The file, or a single test in it as pytest names it (`tests/test_a.py::test_b`)."""
     source: str = ""
     of_itself: bool = False
-    """True if only the test file itself changed, and not the code it tests."""
+    """True if only the test file has changed, but not the code that it tests."""
 
     @property
     def path(self) -> str:
@@ -50,7 +50,7 @@ def is_test(path: str) -> bool:
 
 
 def related_tests(changed: Iterable[str], files: Collection[str]) -> tuple[RelatedTest, ...]:
-    """Return the tests among `files` that belong to the changed files, including changed tests."""
+    """Return the tests among `files` that belong to the changed files. A changed test belongs to itself."""
     found: dict[str, bool] = {}
     tests = sorted(path for path in files if is_test(path))
     for path in changed:
@@ -78,7 +78,7 @@ def left_out(request: str) -> frozenset[str]:
 
 
 def likely_tests(changed: Iterable[str]) -> tuple[str, ...]:
-    """Return likely paths of tests for these files, because the list of a large folder is incomplete."""
+    """Return paths where tests of these files may be, because the list of a large folder is incomplete."""
     files = [PurePosixPath(path) for path in changed]
     return tuple(
         str(place / name) for file in files for place in _next_to(file) for name in sorted(_test_names(file))
@@ -105,7 +105,7 @@ def test_command(path: str, source: str, python: str) -> str:
 
 
 def _of(path: str, tests: Iterable[str]) -> list[str]:
-    """Return the tests whose name fits this file: next to it, or in a folder named like the file's folder."""
+    """Return the tests that fit a file's name: beside it, or in a folder named like the file's folder."""
     file = PurePosixPath(path)
     names = _test_names(file)
     same = [test for test in tests if PurePosixPath(test).name in names]

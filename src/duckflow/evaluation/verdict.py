@@ -24,13 +24,13 @@ from duckflow.evaluation.facts import Fact, verification_of
 from duckflow.services.evaluation import ScoreDraft, VerdictDraft, plain_requirements
 
 DONE_AT = 0.8
-"""Score from which a request counts as done."""
+"""Score from which on a request counts as done."""
 
 BELOW_DONE = DONE_AT - 0.01
 """Highest score of a request that is not done."""
 
 UNPROVEN_AT_MOST = 0.5
-"""Maximum score of a requirement without cited evidence."""
+"""Highest score of a requirement for which no evidence is cited."""
 
 WEIGHTS: Mapping[Priority, int] = {1: 3, 2: 2, 3: 1}
 """Weights of requirements by priority."""
@@ -46,7 +46,7 @@ _ASPECT, _QUALITY = 300, 1_000
 
 
 def compute_verdict(case: EvaluationCase, draft: VerdictDraft | None) -> SatisfactionEvaluation:
-    """Compute the verdict on a case. `draft` is None without a readable answer of an evaluator."""
+    """Compute the verdict on a case. `draft` is None if an evaluator gave no readable answer."""
     if draft is None:
         return _without_judge(case)
     scores = tuple(_scores(case, draft))
@@ -68,7 +68,7 @@ def compute_verdict(case: EvaluationCase, draft: VerdictDraft | None) -> Satisfa
 def _weighted_mean(scores: Iterable[RequirementScore]) -> float:
     weighed = [(WEIGHTS[one.priority], one.score) for one in scores]
     total = sum(weight for weight, _ in weighed)
-    # Without rounding, a score of four fifths everywhere would be slightly below 0.8.
+    # Rounded, because otherwise scores of exactly 0.8 would have a mean slightly below 0.8.
     return round(sum(weight * score for weight, score in weighed) / total, 6) if total else 0.0
 
 
@@ -97,7 +97,7 @@ def _scores(case: EvaluationCase, draft: VerdictDraft) -> Iterable[RequirementSc
             requirement=item.requirement, priority=item.priority, score=0.0, cap="forgotten"
         )
         counted = (_counted(item, one, case) for one in said[place])
-        # Of contradictory scores for a requirement, the lowest counts.
+        # If an evaluator scores a requirement more than once, the lowest score counts.
         yield min(counted, key=lambda one: one.score, default=forgotten)
 
 
@@ -120,7 +120,7 @@ def _cited(said: ScoreDraft) -> Iterable[str]:
 
 
 def _citable(case: EvaluationCase, item: RequirementItem) -> set[str]:
-    """Return the evidence ids that can support a requirement; the reply itself if it had no sources."""
+    """Return ids of the evidence that can support a requirement. The reply counts if it had no sources."""
     asks_for = item.asks_for or ("information" if case.information else "change")
     if asks_for == "change":
         return {one.evidence_id for one in case.evidence if one.supports == "change"}
@@ -131,7 +131,7 @@ def _citable(case: EvaluationCase, item: RequirementItem) -> set[str]:
 
 
 def _place(said: str, requirements: Sequence[RequirementItem]) -> int | None:
-    """Return the requirement an evaluator means: by its exact words, its number, or similar words."""
+    """Return the index of the requirement an evaluator means, by its words, number or similarity."""
     known = [letters_of(item.requirement) for item in requirements]
     bare = _PRIORITY.sub("", said[:_COMPARED])
     number = _NUMBER.match(bare)
@@ -147,7 +147,7 @@ def _place(said: str, requirements: Sequence[RequirementItem]) -> int | None:
 
 
 def _without_judge(case: EvaluationCase) -> SatisfactionEvaluation:
-    """Judge by the verifying command, tests and examples alone; without them, it is not judged."""
+    """Judge by the verifying command, tests and examples alone. Without any of these, there is no verdict."""
     if case.verification == "none" or not case.requirements:
         return _same_for_all(case, 0.0, caps=("unreadable",), by="nobody")
     ran = [one.evidence_id for one in case.checks if one.good]
@@ -158,10 +158,10 @@ def _without_judge(case: EvaluationCase) -> SatisfactionEvaluation:
 
 
 def judge_by_facts(case: EvaluationCase, facts: Sequence[Fact]) -> SatisfactionEvaluation | None:
-    """Judge by the program's own checks, for small models; None if a model has to judge (J11).
+    """Judge by the program's own checks, for small models. None if a model has to judge (J11).
 
     A small model agrees with anything, and judging takes it as long as the work. So a request that changed
-    files is done unless a check failed. The facts and check results are the last items of evidence.
+    files is done unless a check failed. The facts and check results are the last items of the evidence.
     """
     if case.wants_change and not case.changed and not any(one.supports == "change" for one in case.evidence):
         return _same_for_all(case, 0.0, (), ("No file was changed.",), ("no_evidence",))
@@ -171,7 +171,7 @@ def judge_by_facts(case: EvaluationCase, facts: Sequence[Fact]) -> SatisfactionE
     checks = [one.evidence_id for one in case.evidence if one.kind == "check"][-looked_at:]
     bad = [(fact, one) for fact, one in zip(facts, checks, strict=False) if not fact.good]
     missing = (
-        # A command that passed outweighs a file that does not parse (see `verification_of`).
+        # If the verifying command passed, a file that does not parse counts as intended.
         *(f"{fact.path}: {fact.detail}" for fact, _ in bad if case.verification != "passed"),
         *(f"{what}: failed, with no success since" for what in case.failing),
     )
@@ -189,7 +189,7 @@ def _same_for_all(
     caps: tuple[Cap, ...] = (),
     by: Literal["program", "nobody"] = "program",
 ) -> SatisfactionEvaluation:
-    """Return a verdict with the same score for every requirement, because the checks apply to the whole."""
+    """Return a verdict that gives every requirement the same score."""
     cited, done = tuple(evidence), score >= DONE_AT
     return SatisfactionEvaluation(
         overall_score=score,
@@ -222,7 +222,7 @@ def build_case(
 ) -> EvaluationCase:
     """Build the case for an evaluator. `evidence` ends with the facts, followed by the results.
 
-    `ran`: true if a command was run; `passed`: result of the verifying command, None without one.
+    `ran` is True if a command ran; `passed` is the result of the verifying command, None without one.
     """
     objective, results = request.objective, tuple(results)
     refused = [line for one in (*objective.attempts, objective.current) for line in one.refused]
@@ -247,5 +247,5 @@ _NO = "The user said no"
 
 
 def needs_evaluation(profile: TaskProfile | None, *, changed_anything: bool, ran_anything: bool) -> bool:
-    """Return whether a request must be judged before it is done: all but talk without actions."""
+    """Return whether a request must be judged before it is done: all except talk without actions."""
     return changed_anything or ran_anything or profile not in TALK
