@@ -1,1 +1,1 @@
-"""The Duck Pacemaker: decides how long to work and when to ask. Pure functions of observations."""
+"""The Duck Pacemaker: decides how long to work and when to ask the user. Only pure functions."""

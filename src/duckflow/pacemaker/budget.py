@@ -1,4 +1,4 @@
-"""Limits on tokens and cost, besides loops: a warning on the way, a question at the end (I9)."""
+"""Limits on tokens and cost of a request: a warning on the way, a question when they are used up (I9)."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -12,7 +12,7 @@ Resource = Literal["tokens", "cost"]
 Level = Literal["fine", "near", "spent"]
 
 WARN_SHARE = 0.8
-"""Share of a budget from which the user is warned."""
+"""Share of a budget from which on the user is warned."""
 
 
 class BudgetLevel(Frozen):
@@ -25,12 +25,12 @@ class BudgetLevel(Frozen):
 
     @property
     def share(self) -> float:
-        """The share that is used; 1 is all of it."""
+        """Used share of the budget, where 1 is all of it."""
         return self.used / self.maximum if self.maximum else 0.0
 
 
 def judge(request: Request, budget: Budget) -> BudgetLevel:
-    """Return the level of a request's budget; fine if nothing is limited or no price is known."""
+    """Return the budget level of a request. It is fine if there is no limit, or no known price."""
     return max(_levels(request, budget), key=lambda level: level.share, default=BudgetLevel())
 
 
@@ -48,7 +48,7 @@ def _levels(request: Request, budget: Budget) -> Iterable[BudgetLevel]:
 
 
 def explain_budget(level: BudgetLevel) -> TextLine | None:
-    """Describe the use of tokens or money, if it is near the limit."""
+    """Return a line about the used tokens or money. None unless the limit is near."""
     if level.level == "fine" or level.resource is None:
         return None
     shown = "{:,.0f}" if level.resource == "tokens" else "${:,.2f}"

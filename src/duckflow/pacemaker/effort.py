@@ -6,11 +6,11 @@ from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.state import AgentState
 
 LOW_MOOD, LOW_FOCUS = 0.7, 0.5
-"""Below these values more thinking helps. Focus counts earlier than for a replan, which costs more."""
+"""Below these values, more thinking helps. A replan costs more, so it needs a lower focus than this."""
 
 
 def effort_for_decision(state: AgentState) -> Effort:
-    """Return the effort for the next decision: the user's choice, otherwise by the course of the request."""
+    """Return the effort for the next decision: the user's choice, or else by how well the request goes."""
     if state.effort != "auto":
         return state.effort
     request = state.request
@@ -24,7 +24,7 @@ def effort_for_decision(state: AgentState) -> Effort:
 
 
 def effort_for_question(state: AgentState, usual: Effort) -> Effort:
-    """Return the effort of a side question: the user's choice or `usual`, raised from medium if unwell."""
+    """Return the effort for a side question: the user's choice or `usual`, raised if mood or focus is low."""
     if state.effort != "auto":
         return state.effort
     return "high" if usual == "medium" and is_unwell(state.vitals) else usual

@@ -19,44 +19,44 @@ BASE_LOOPS: Mapping[TaskProfile | None, int] = {
     "research": 16,
     None: 8,
 }
-"""Loops for each kind of task, None for an unknown one, before vitals and complexity are applied (I1)."""
+"""Loops for each kind of task (None: unknown kind), before vitals and complexity change the number (I1)."""
 
 MIN_LOOPS = 3
-"""Minimum loops of a request, unless the configured maximum is lower."""
+"""Smallest loop limit of a request, unless the configured maximum is lower."""
 
 LAST_RESORT = 15
-"""Limit if even the configuration is missing."""
+"""Loop limit if even the configuration is missing."""
 
 VITAL_WEIGHTS: Mapping[VitalName, float] = {"mood": 0.4, "focus": 0.4, "stamina": 0.2}
-"""Weights of the vitals in their score."""
+"""Weights of the vitals in their combined score."""
 
 LOW_SCORE, LOW_FACTOR = 0.4, 0.7
 HIGH_SCORE, HIGH_FACTOR = 0.8, 1.2
-"""Below the low score and above the high score, the loops are multiplied by the factor."""
+"""The loops are multiplied by a low factor below the low score, and by a high factor above the high score."""
 
 COMPLEXITY_WEIGHT = 0.4
-"""Increase of the loops at full complexity."""
+"""Share by which the loops increase at full complexity."""
 
 MOST_FILES, MOST_MESSAGES, ERROR_WEIGHT = 8, 15, 3.0
-"""Number of files and of messages that count as fully complex; weight of the share of failed actions."""
+"""Files and messages that count as fully complex, and the weight of the share of failed actions."""
 
 UNKNOWN_COMPLEXITY = 0.3
 """Complexity while nothing is known."""
 
 LEAST_REQUESTS = 8
-"""Completed requests of a kind required before anything is learned from them."""
+"""Number of completed requests of a kind that are needed to learn from them."""
 
 REACH = 0.25
-"""Maximum deviation of a learned base from the table, as a share of it."""
+"""Largest deviation of a learned number of loops from the table, as a share."""
 
 ROOM = 1.5
-"""Factor for a request's limit, relative to the loops that most requests of its kind used."""
+"""Factor by which the limit exceeds the loops that most requests of the same kind used."""
 
 MOST = 0.75
 """Share of earlier requests that counts as "most"."""
 
 EXACT = 9
-"""Decimals to round to, so that 0.7 − 0.4 is not below 0.3 and 18 × 1.2 × 1.25 is 27."""
+"""Number of decimals to round to. Without rounding, 0.7 - 0.4 would be below 0.3."""
 
 
 def compute_limit(
@@ -67,7 +67,7 @@ def compute_limit(
     used: int = 0,
     experience: Sequence[int] = (),
 ) -> LoopLimit:
-    """Compute the limit. `experience`: loops of similar requests. After any error: the set maximum or 15."""
+    """Compute the loop limit. `experience`: loops of similar requests. After an error: maximum or 15."""
     known = profile if profile in BASE_LOOPS else None
     most = min(limits.max_loops, limits.hard_max_loops) if limits else LAST_RESORT
     try:
@@ -105,19 +105,19 @@ def compute_limit(
 
 
 def extend(limit: int, used: int, progressed: bool, maximum: int) -> int | None:  # noqa: FBT001
-    """Raise a limit that is reached by half, up to the `maximum`; None without recent progress."""
+    """Raise a reached limit by half, but not above `maximum`. None without recent progress."""
     if used < limit or not progressed or limit >= maximum:
         return None
     return min(max(limit * 3 // 2, limit + 1), maximum)
 
 
 def score_of(vitals: Vitals) -> float:
-    """Combine all three vitals into one number."""
+    """Combine the three vitals into one number."""
     return round(sum(getattr(vitals, name) * weight for name, weight in VITAL_WEIGHTS.items()), EXACT)
 
 
 def measure(*, files: int = 0, messages: int = 0, errors: int = 0, actions: int = 0) -> float:
-    """Return the complexity in 0..1: the mean of its three parts, each at most 1 (I3)."""
+    """Return the complexity from 0 to 1: the mean of three parts, each at most 1 (I3)."""
     if not (files or messages or actions):
         return UNKNOWN_COMPLEXITY
     rate = errors / actions if actions else 0.0
@@ -126,7 +126,7 @@ def measure(*, files: int = 0, messages: int = 0, errors: int = 0, actions: int 
 
 
 def learned_base(base: int, used: Sequence[int]) -> int:
-    """Return the base loops for a kind of task, learned from the loops of completed requests of this kind."""
+    """Return the loops for a kind of task, learned from the loops of completed requests of this kind."""
     if len(used) < LEAST_REQUESTS:
         return base
     in_order = sorted(used)

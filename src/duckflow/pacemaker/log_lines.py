@@ -29,7 +29,7 @@ def log_start(limit: LoopLimit) -> tuple[str, ...]:
 
 
 def log_loop(loop: int, signs: Sequence[str], before: Vitals, after: Vitals) -> tuple[str, ...]:
-    """Return lines about the signs detected in a loop and the vitals it changed."""
+    """Return lines about the signs found in a loop, and about how the vitals changed."""
     lines = [", ".join(signs)] if signs else []
     for name in VITALS:
         old, new = getattr(before, name), getattr(after, name)
@@ -39,7 +39,7 @@ def log_loop(loop: int, signs: Sequence[str], before: Vitals, after: Vitals) -> 
 
 
 def log_move(loop: int, move: Move) -> str:
-    """Return a line about a move other than Go."""
+    """Return a line about a move, which is not Go."""
     match move:
         case Extend(limit=limit):
             return f"loop {loop}: limit extended to {limit}"

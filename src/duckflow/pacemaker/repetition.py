@@ -1,4 +1,4 @@
-"""Detects loops that repeat earlier ones: by their actions and results, never by words (H3).
+"""Detects loops that repeat earlier loops, by their actions and results and not by words (H3).
 
 The same tool on other files, or the same command after an edit, is not repetition. Loops are compared only
 since the user's last message.
@@ -14,16 +14,16 @@ from duckflow.pacemaker.trace import came_back
 Sign = Literal["repeated", "alternating", "back_and_forth", "seen", "announced", "failing", "same_plan"]
 
 IDLE: tuple[Sign, ...] = ("announced", "same_plan")
-"""Signs that nothing is done: the model has lost the thread without repeating an action."""
+"""Signs that the model does nothing, although it repeats no action."""
 
 LOOK_BACK = 4
 """Number of earlier loops to compare a loop with."""
 
 SAME_FAILURES = 3
-"""Number of equal failures that counts as a sign."""
+"""Number of equal failures that count as a sign."""
 
 ALIKE = 0.6
-"""Share of common words from which two plans count as the same."""
+"""Share of common words from which on two plans count as the same."""
 
 _WORD = lazy_regex(r"[^\W_]+(?:[./_-]+[^\W_]+)*")
 _NAME = lazy_regex(r"[./_]")
@@ -31,7 +31,7 @@ _UNSPACED = lazy_regex(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 
 
 def find_signs(history: Sequence[LoopTrace], now: LoopTrace) -> tuple[Sign, ...]:
-    """Return all signs that this loop made no progress; `history` are earlier traces, oldest first."""
+    """Return all signs that a loop made no progress. `history` has the earlier loops, oldest first."""
     before = since_user(history, now)
     checks: dict[Sign, bool] = {
         "repeated": _repeats(before, now),
@@ -46,7 +46,7 @@ def find_signs(history: Sequence[LoopTrace], now: LoopTrace) -> tuple[Sign, ...]
 
 
 def since_user(history: Sequence[LoopTrace], now: LoopTrace) -> tuple[LoopTrace, ...]:
-    """Return the traces since the user last spoke."""
+    """Return the loops since the user's last message."""
     if now.fresh:
         return ()
     start = max((place for place, trace in enumerate(history) if trace.fresh), default=0)
@@ -54,7 +54,7 @@ def since_user(history: Sequence[LoopTrace], now: LoopTrace) -> tuple[LoopTrace,
 
 
 def same_plan(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Return whether two plans are equivalent: the same names in them, and most words in common."""
+    """Return whether two plans are the same: they have the same names and mostly the same words."""
     first, second = _words(one), _words(other)
     together = first | second
     if not together or _names(first) != _names(second):
@@ -63,7 +63,7 @@ def same_plan(one: Sequence[str], other: Sequence[str]) -> bool:
 
 
 def _repeats(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
-    """Detect one of the last four lists of actions again, with the same results in an unchanged workspace."""
+    """Detect the same actions and results as in one of the last four loops, in an unchanged workspace."""
     if not now.calls or now.disturbed:
         return False
     for earlier in reversed(before[-LOOK_BACK:]):
@@ -76,14 +76,14 @@ def _repeats(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
 
 
 def _same_act(earlier: PastAction, now: PastAction) -> bool:
-    """Return whether the second action only repeats the first. Commands that change something never do."""
+    """Return whether an action repeats an earlier one. Commands that change something count as new."""
     if earlier.changed and not earlier.on_file:
         return False
     return earlier.result == now.result or (earlier.changed and not now.failed)
 
 
 def _alternates(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
-    """Detect A-B-A-B, each with the same results as before, which includes undoing and redoing."""
+    """Detect loops A-B-A-B with equal results, which includes undoing and redoing a change."""
     if len(before) < 3:
         return False
     first, second, third = before[-3:]
@@ -98,7 +98,7 @@ def _same_loop(one: LoopTrace, other: LoopTrace) -> bool:
 
 
 def _goes_back_and_forth(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
-    """Detect that a restored file is restored again. Undoing once is legitimate."""
+    """Detect a file that is restored a second time. Restoring it once is legitimate."""
     earlier = [act for trace in before for act in trace.acts]
     for act in now.acts:
         own = [one for one in earlier if one.after and one.target == act.target]
@@ -108,7 +108,7 @@ def _goes_back_and_forth(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
 
 
 def _sees_nothing_new(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
-    """Detect two loops in a row that only read lines of files seen before."""
+    """Detect two loops in a row that only read lines which the model has already seen."""
     if now.disturbed or not before or before[-1].gains or not _only_reads(before[-1]):
         return False
     return not now.gains and _only_reads(now)
@@ -119,7 +119,7 @@ def _only_reads(trace: LoopTrace) -> bool:
 
 
 def _only_announces(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
-    """Detect two loops in a row without an action; from the third on, even if something new was noted."""
+    """Detect loops without actions: two in a row that note nothing new, or three in a row."""
     if not _idles(now) or not before or not _idles(before[-1]):
         return False
     third = len(before) > 1 and _idles(before[-2])
@@ -137,7 +137,7 @@ def _moves(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
 
 
 def _fails_again(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
-    """Detect the third equal failure on the same target without a success in between."""
+    """Detect the third equal failure on one target, without a success in between."""
     acts = [act for trace in (*before, now) for act in trace.acts]
     last = now.acts[-1] if now.acts else None
     if last is None:
@@ -153,7 +153,7 @@ def _fails_again(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
 
 
 def _plans_the_same(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
-    """Detect loops that only restate a plan in other words, without progress since it was first made."""
+    """Detect a loop that only restates an earlier plan in other words, without progress in between."""
     if not _idles(now):
         return False
     for earlier in reversed(before[-LOOK_BACK:]):
@@ -165,7 +165,7 @@ def _plans_the_same(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
 
 
 def _words(plan: Sequence[str]) -> frozenset[str]:
-    """Return words and names; for scripts without spaces, pairs of characters."""
+    """Return the words in a plan; for scripts without spaces, pairs of characters."""
     text = " ".join(plan).casefold()
     runs = _UNSPACED.findall(text)
     pairs = {run[at : at + 2] for run in runs for at in range(max(len(run) - 1, 1))}

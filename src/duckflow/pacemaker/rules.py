@@ -1,4 +1,4 @@
-"""The next move after a loop (H5). Aegis halts at low stamina; the Oracle asks with a health report."""
+"""The next move after a loop (H5): Aegis stops the work at low stamina, the Oracle asks the user."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -23,14 +23,14 @@ class Go(Frozen):
 
 
 class Extend(Frozen):
-    """Extend the limit because the work makes progress; then recompute stamina and apply the rules again."""
+    """Extend the limit because the work makes progress. Then stamina and the rules are computed again."""
 
     limit: int
     cause: Cause = "limit"
 
 
 class Replan(Frozen):
-    """Return to planning, and set focus accordingly."""
+    """Return to planning, and set focus for a new plan."""
 
     cause: Cause = "focus"
 
@@ -46,7 +46,7 @@ Move = Go | Extend | Replan | Consult
 
 
 class Situation(Frozen):
-    """Input of the rules after a loop."""
+    """Facts after a loop, from which the rules choose a move."""
 
     vitals: Vitals
     next_step: NextStep = "continue"
@@ -55,42 +55,42 @@ class Situation(Frozen):
     progressed: bool = False
     """True if one of the last three loops made progress."""
     repeated: bool = False
-    """True if the last loop repeated earlier actions; announcing and replanning do not count."""
+    """True if the last loop repeated earlier actions, not if it only announced or replanned."""
     replanned: bool = False
-    """True if there was a replan since the user last spoke."""
+    """True if there was a replan after the user's last message."""
     confident: bool = True
-    """False from a question about low mood until mood recovers."""
+    """False once the user was asked about low mood, and true again when mood has recovered."""
     sure: bool = False
-    """True if the model itself is sure: then only failures can have lowered mood."""
+    """True if the model is sure of itself, in which case only failures can have lowered mood."""
     budget: BudgetLevel = BudgetLevel()
 
 
 def next_move(situation: Situation, table: PacemakerSettings) -> Move:
-    """Return the first move that has a reason, otherwise continue."""
+    """Return the first move that the rules give a reason for, otherwise Go."""
     return next(_moves(situation, table), Go())
 
 
 def low_vitals(vitals: Vitals, thresholds: Thresholds) -> tuple[VitalName, ...]:
-    """Return the vitals that are low."""
+    """Return the names of the vitals that are low."""
     return tuple(name for name in VITALS if getattr(vitals, name) < getattr(thresholds, name))
 
 
 def stays_confident(situation: Situation, move: Move, thresholds: Thresholds) -> bool:
-    """Return the next `confident`: false after a question about mood, true again once mood has recovered."""
+    """Return the new `confident`: False after a question about mood, True when mood has recovered."""
     if situation.vitals.mood >= thresholds.mood:
         return True
     return situation.confident and move.cause not in ("mood", "vitals")
 
 
 def _moves(now: Situation, table: PacemakerSettings) -> Iterator[Move]:
-    """Yield the moves that have a reason, in the promised order; the Oracle precedes single vitals."""
+    """Yield the moves for which there is a reason, in order of priority."""
     if now.budget.level == "spent":
         yield Consult(kind="over_exertion", cause="budget")
     longer = extend(now.limit, now.loops, now.progressed, table.dynamic_limits.hard_max_loops)
     if longer is not None:
         yield Extend(limit=longer)
     low = low_vitals(now.vitals, table.thresholds)
-    # If a sure model repeats failures, these have lowered both mood and focus, which counts as one finding.
+    # If a model that is sure of itself repeats failures, low mood and low focus have the same cause.
     same_finding = now.repeated and now.sure and "focus" in low and "mood" in low
     if len(low) - same_finding > 1:
         yield Consult(kind="oracle", cause="vitals")

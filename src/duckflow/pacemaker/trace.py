@@ -1,4 +1,4 @@
-"""Turns the events of one loop into its trace: its actions, and whether they made progress."""
+"""Summarizes the events of one loop as a trace: its actions, and whether they made progress."""
 
 from collections.abc import Iterable, Sequence
 
@@ -20,7 +20,7 @@ from duckflow.domain.reduce.items import COUNTS, SHORT
 from duckflow.domain.text import cut
 
 RECENT = 3
-"""Number of loops within which progress counts as recent."""
+"""Number of newest loops in which progress counts as recent."""
 
 _UNSEEN = 100
 
@@ -39,7 +39,7 @@ _PASSING = lazy_regex(
 
 
 def trace_loop(history: Sequence[LoopTrace], events: Sequence[Event], *, rose: bool = False) -> LoopTrace:
-    """Return the trace of a loop from all events since the last one. `rose`: the evaluation has improved."""
+    """Return the trace of a loop, from all events since the last loop. `rose`: the evaluation improved."""
     place = max((at for at, event in enumerate(events) if isinstance(event, DecisionMade)), default=0)
     before, own = events[:place], events[place:]
     decision = next((event.decision for event in own if isinstance(event, DecisionMade)), None)
@@ -73,7 +73,7 @@ def progressed_lately(history: Sequence[LoopTrace]) -> bool:
 
 
 def without_noise(text: str) -> str:
-    """Replace the parts of a result that differ from run to run."""
+    """Replace the parts of a result that differ from run to run, such as times."""
     return _PASSING.sub("·", text).strip()
 
 
@@ -102,14 +102,14 @@ def _acts(own: Sequence[Event]) -> Iterable[PastAction]:
 
 
 def _result(event: ActionFinished) -> str:
-    """Digest the result. For a changed file only the outcome counts: the text depends on its old content."""
+    """Return a hash of the result. If a file was changed, only the outcome counts, as the text varies."""
     if event.changed and event.path is not None:
         return digest_of(f"{event.outcome} changed")
     return digest_of(f"{event.outcome} {event.digest or without_noise(event.text)}")
 
 
 def _lines_shown(event: ActionFinished, action: Action | None) -> tuple[int, int]:
-    """Return the range of lines that a look showed: below the heading, from the requested line on."""
+    """Return the lines that a read showed: the first one, and the one after the last. (0, 0) if unknown."""
     start = action.args.get("start") if action else None
     first = start if isinstance(start, int) else 1
     return (first, first + event.text.count("\n")) if event.digest else (0, 0)
@@ -152,7 +152,7 @@ def _gains(
 
 
 def came_back(earlier: Sequence[PastAction], act: PastAction) -> bool:
-    """Return whether a change restored an earlier state: the same call again, or earlier content."""
+    """Return whether a change restored an earlier state, by repeating a call or restoring content."""
     if any(one.changed and one.call == act.call for one in earlier):
         return True
     had = {content for one in earlier if one.target == act.target for content in (one.before, one.after)}
@@ -160,7 +160,7 @@ def came_back(earlier: Sequence[PastAction], act: PastAction) -> bool:
 
 
 def shows_more(earlier: Sequence[PastAction], act: PastAction) -> bool:
-    """Return whether a look showed something new, by its result rather than its call (H3)."""
+    """Return whether a read showed something new, judging by its result and not by its arguments (H3)."""
     if any(one.call == act.call and (one.result == act.result or one.changed) for one in earlier):
         return False
     if not act.version:

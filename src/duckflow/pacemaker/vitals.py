@@ -10,13 +10,13 @@ from duckflow.pacemaker.limit import EXACT
 GAINS: tuple[FocusEvent, ...] = ("task_finished", "new_content", "new_evidence")
 
 USUAL_CONFIDENCE = 0.8
-"""Confidence if the model states none or is small."""
+"""Confidence to assume if the model is small or states none."""
 
 ACTIONS_COUNTED, FAILURE_WEIGHT = 5, 0.3
-"""Number of recent actions that count for mood, and the share of mood that is lost if all of them failed."""
+"""Number of latest actions that affect mood, and the share of mood that is lost if all of them failed."""
 
 PRAISE = 0.1
-"""Added to mood for a request after one that the user rated well."""
+"""Amount added to mood if the user rated the previous request well."""
 
 FOCUS_CHANGES: Mapping[FocusEvent, float] = {
     **dict.fromkeys(GAINS, 0.1),
@@ -30,16 +30,16 @@ AFTER: Mapping[FocusEvent, float] = {"replanned": 0.5, "consultation_answered": 
 """Focus after a new plan, and after an answer to a consultation."""
 
 AFTER_REQUEST = 0.7
-"""Minimum focus at the start of a request."""
+"""Smallest focus at the start of a request."""
 
 WINDOW_SHARE = 0.8
-"""Share of the model's window from which the prompt counts as crowded."""
+"""Share of the model's context window from which on a prompt counts as crowded."""
 
 LOOPS_WEIGHT, PROGRESS_LOOP = 0.8, 0.25
-"""Share of stamina that all loops of the limit use together, and the weight of a loop with progress."""
+"""Share of stamina that all loops up to the limit cost, and how much of that a loop with progress costs."""
 
 ERROR_COST = 0.08
-"""Subtracted from stamina for each unresolved tool error."""
+"""Amount subtracted from stamina for each tool error that was not resolved."""
 
 
 def begin(vitals: Vitals, praised: bool) -> Vitals:  # noqa: FBT001
@@ -54,7 +54,7 @@ def begin(vitals: Vitals, praised: bool) -> Vitals:  # noqa: FBT001
 def mood_of(
     said: float | None, traces: Sequence[LoopTrace], *, small: bool = False, praised: bool = False
 ) -> float:
-    """Return confidence, lowered by failures, raised by praise (H2); a `small` model's own is ignored."""
+    """Return mood: the stated confidence, minus failures, plus praise (H2). Ignores a `small` model's own."""
     confidence = USUAL_CONFIDENCE if said is None or small else said
     ran = [act for trace in traces for act in trace.acts if not act.refused]
     acts = ran[-ACTIONS_COUNTED:]
@@ -64,7 +64,7 @@ def mood_of(
 
 
 def focus_after(focus: float, events: Sequence[FocusEvent]) -> float:
-    """Return focus after these events. Progress and repetition count once per loop (H3)."""
+    """Return focus after these events. Progress, and repetition, count only once per loop (H3)."""
     counted: set[str] = set()
     for event in events:
         kind = "progress" if event in GAINS else event
@@ -76,18 +76,18 @@ def focus_after(focus: float, events: Sequence[FocusEvent]) -> float:
 
 
 def stamina_of(loops: int, limit: int, unresolved: int, *, progressed: int = 0) -> float:
-    """Return the stamina left after loops and unresolved errors (H4). `progressed` loops cost less."""
+    """Return the stamina left after these loops and unresolved errors (H4). Loops with progress cost less."""
     tiring = loops - (1.0 - PROGRESS_LOOP) * progressed
     return _bounded(1.0 - LOOPS_WEIGHT * tiring / max(limit, 1) - ERROR_COST * unresolved)
 
 
 def crosses_window(before: int, now: int, window: int) -> bool:
-    """Return whether the prompt has become crowded, from the tokens of the last prompt and this one."""
+    """Return whether the prompt has become crowded, from the tokens of the last prompt and of this one."""
     return before < WINDOW_SHARE * window <= now
 
 
 def turns_away(goal: str, new_goal: str | None) -> bool:
-    """Return whether a decision that answers the user during a request replaces its goal."""
+    """Return whether a decision after a message of the user replaces the goal by another one."""
     return bool(goal.strip()) and bool(new_goal) and letters_of(goal) != letters_of(new_goal or "")
 
 
