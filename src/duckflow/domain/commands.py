@@ -1,7 +1,7 @@
-"""Commands from clients to a session, as data; the process that has the session open carries them out.
+"""Commands from clients to a session, as data. The process that has opened the session carries them out.
 
-An answer names its question by a hash, so that it can't apply to a question that its user has not seen.
-Of two answers, the first counts.
+An answer names its question by a hash, so that it can't apply to a question that its user has not seen. If
+two answers arrive, the first one counts.
 """
 
 import hashlib
@@ -83,7 +83,7 @@ class SetEffort(Frozen):
 
 _Sendable = SayMessage | AnswerShown | ChooseShown | CancelWork | UndoWork | RewindWork | SetMode | SetEffort
 ClientCommand = Annotated[_Sendable, Field(discriminator="kind")]
-"""Commands that other processes and pages may send."""
+"""Commands that other processes and web pages may send."""
 
 
 class AnswerInWords(Frozen):
@@ -146,16 +146,16 @@ class ForgetMemories(Frozen):
 SessionCommand = (_Sendable | AnswerInWords | DeclineAndStop | ContinueWork | AskAboutUnknown) | (
     RunShellCommand | StopBackground | RateRequest | SetModel | ForkSession | ForgetMemories
 )
-"""Commands that clients in the session's own process may send."""
+"""All commands. Clients in the session's own process may send any of them."""
 
 
 class SessionResult(NamedTuple):
-    """Result of a command."""
+    """Result of a command, for the client that sent it."""
 
     objection: str = ""
-    """Catalogue key of the reason why it was refused."""
+    """Catalogue key of the reason if the command was refused."""
     outcome: RequestOutcome | None = None
-    """Outcome of the work that it started."""
+    """Outcome of the work that the command started."""
     report: UndoReport | None = None
     session_id: str = ""
     """Id of the session that a fork created."""
@@ -168,7 +168,7 @@ def _adapter() -> TypeAdapter[ClientCommand]:
 
 
 def parse_command(body: str | bytes) -> ClientCommand:
-    """Read a command from JSON. Raises ValueError if it is none."""
+    """Read a command from JSON. Raise ValueError if it is not a valid command."""
     return _adapter().validate_json(body)
 
 
@@ -183,9 +183,9 @@ def hash_of(question: Approval | Consultation) -> str:
 
 
 def objection_to(command: SessionCommand, state: AgentState, *, guest: bool = True) -> str:
-    """Return the catalogue key of the reason to refuse an answer; empty if it counts, or is no answer.
+    """Return why an answer must be refused, as a catalogue key; empty if it counts or is not an answer.
 
-    A guest may not edit the action, because its user may not have seen all of it.
+    A guest, such as another process, may not edit the action, because its user may not have seen all of it.
     """
     match command:
         case AnswerInWords() | DeclineAndStop():

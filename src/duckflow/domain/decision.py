@@ -26,14 +26,14 @@ TaskProfile = Literal[
     "research",
 ]
 TALK: tuple[TaskProfile, ...] = ("simple_question", "general_chat")
-"""Profiles of requests that end once they are answered, and need little thinking."""
+"""Kinds of requests that end once they are answered and that need little thinking."""
 
 _KNOWN = {
     "step": tuple(Step),
     "prompt_pattern": get_args(PromptPattern),
     "task_profile": get_args(TaskProfile),
 }
-"""Permitted words of the fields in which an unknown word counts as not given (A6)."""
+"""Allowed words of some fields. An unknown word counts as if the field were missing (A6)."""
 
 _TROUBLE = (
     "conflict|constraint|contradiction|violation|issue|problem|objection|concern|worry|worrie|risk|doubt|breach|"
@@ -48,7 +48,7 @@ _NO = lazy_regex(
 
 
 _EDIT_NAMES = {"old_string": "find", "new_string": "replace", "replace_all": "all"}
-"""Names of an edit's fields as other programs write them, and ours."""
+"""Field names of an edit in other programs, and their names here."""
 
 
 class Action(Frozen):

@@ -11,7 +11,7 @@
             ├── PromptTooLong     the prompt does not fit the model's window   (retry with less)
             └── BadAnswer         the answer was unusable, also after repairs
 
-Anything else is our own fault and may crash; events that were stored stay stored.
+Any other exception is a fault of Duckflow and may crash it; events that were stored stay stored.
 """
 
 from typing import TYPE_CHECKING, Self
@@ -50,7 +50,7 @@ class UsageError(UserError):
 
 
 class ProviderError(UserError):
-    """The model gave no usable answer. `usage` is what the failed attempts cost."""
+    """The model gave no usable answer. `usage` counts the tokens of the failed attempts."""
 
     usage: "Usage | None" = None
 

@@ -1,4 +1,4 @@
-"""Extensions by users and trusted projects: hooks, skills, commands, plugins, servers (L5-L7)."""
+"""Extensions that users and trusted projects add: hooks, skills, commands, plugins, servers (L5-L7)."""
 
 import re
 from typing import Literal
@@ -22,7 +22,7 @@ HookEvent = Literal[
 HookOutcome = Literal["ok", "asks", "blocked", "failed"]
 
 HOOK_SECONDS = 60.0
-"""Time limit of a hook whose file names none."""
+"""Time limit in seconds of a hook for which the file gives none."""
 
 
 class Hook(Frozen):
@@ -32,16 +32,16 @@ class Hook(Frozen):
     matcher: str = ""
     """Tools (or kinds of notification or of start) the hook applies to; empty for all."""
     condition: str = ""
-    """Narrower rule, such as `Bash(git push *)`."""
+    """Stricter condition, such as `Bash(git push *)`."""
     command: str
     seconds: float = HOOK_SECONDS
     blocks_on_failure: bool = False
-    """True if the watched action is refused when the hook fails."""
+    """True if a failing hook means that the action is refused."""
     origin: str
 
 
 class HookList(Frozen):
-    """Hooks of one file, and the entries in it that Duckflow does not use."""
+    """Hooks of one file, and its entries that Duckflow can't use."""
 
     hooks: tuple[Hook, ...] = ()
     unused: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class CustomCommand(Frozen):
     """True for a command of the project, false for one of the user."""
 
     def expand(self, argument: str) -> str:
-        """Return the message with the arguments filled in, or appended if it has no place for them."""
+        """Return the message with the arguments filled in. Without placeholders, append them."""
         words = argument.split()
 
         def fill(place: re.Match[str]) -> str:
@@ -82,7 +82,7 @@ class CustomCommand(Frozen):
 
 
 class PluginFacts(Frozen):
-    """An installed plugin and its contributions; none if it failed with an error."""
+    """An installed plugin and what it adds, or the error with which it failed."""
 
     name: str
     version: str = ""

@@ -1,4 +1,4 @@
-"""Base of all data here: frozen, and undeclared fields are errors."""
+"""Base class of all data in this package: immutable, and unknown fields are errors."""
 
 from typing import TYPE_CHECKING, ParamSpec, Protocol, Self, TypeVar
 
@@ -11,12 +11,12 @@ Changed_co = TypeVar("Changed_co", covariant=True)
 class Frozen(BaseModel):
     """An immutable value. Use `replace` to get a changed copy.
 
-    Write field defaults with `model_construct()`: it needs no validator, and building those slows the start.
+    Write field defaults with `model_construct()`, because building the validators of models slows the start.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
-    if not TYPE_CHECKING:  # The type checker derives it from the fields, so that changes are checked.
+    if not TYPE_CHECKING:  # The type checker derives it from the fields, so that it can check changes.
 
         def __replace__(self, **changes: object) -> Self:
             return self.model_copy(update=changes)
@@ -27,5 +27,5 @@ class _Replaceable(Protocol[P, Changed_co]):
 
 
 def replace(value: _Replaceable[P, Changed_co], *args: P.args, **changes: P.kwargs) -> Changed_co:
-    """Return a copy with these fields changed. The type checker knows their names and types."""
+    """Return a copy with these fields changed. The type checker checks their names and types."""
     return value.__replace__(*args, **changes)

@@ -1,4 +1,4 @@
-"""Lines for the user: a catalogue key and slot values, so that they can be shown in any language."""
+"""Lines for the user, as a catalogue key with values, so that they can be shown in any language."""
 
 from pydantic import Field, JsonValue
 

@@ -1,16 +1,16 @@
-"""Live updates: shown while something is in progress. They are not stored; an event follows."""
+"""Live updates, shown while something is in progress. They are not stored; a stored event follows."""
 
 from duckflow.domain.frozen import Frozen
 
 
 class ReplyPiece(Frozen):
-    """Part of a reply while it is written. Not an event: the whole reply follows as one."""
+    """Part of a reply while it is written. Not stored: an event with the whole reply follows."""
 
     text: str
 
 
 class ReplyVoid(Frozen):
-    """The pieces shown so far are void: the model is asked again."""
+    """The parts of the reply shown so far must be removed, because the model is asked again."""
 
 
 class ThinkingShown(Frozen):
@@ -20,14 +20,14 @@ class ThinkingShown(Frozen):
 
 
 class Waiting(Frozen):
-    """The model is asked again, after `wait_s` if the provider needs time. `reason` is a catalogue key."""
+    """The model is asked again, after `wait_s` seconds if given. `reason` is a catalogue key."""
 
     reason: str
     wait_s: float | None = None
 
 
 class OutputPiece(Frozen):
-    """Output of a running command as it arrives. Not an event: the command's result follows as one."""
+    """Output of a running command. Not stored: an event with the command's result follows."""
 
     text: str
 

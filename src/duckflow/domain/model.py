@@ -1,4 +1,4 @@
-"""Requests to a language model and its answers, independent of the provider."""
+"""Requests to a language model and its answers, in the same form for all providers."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Literal, Protocol, get_args
@@ -8,11 +8,11 @@ from pydantic import Field, JsonValue
 from duckflow.domain.frozen import Frozen
 
 PICTURE_TOKENS = 1600
-"""Tokens counted for a picture: both large providers scale pictures down to about this."""
+"""Tokens to count for a picture. Both large providers scale pictures down to about this size."""
 
 
 class Picture(Frozen):
-    """A picture as it was when mentioned. Its bytes are never stored: only a `ModelRequest` has them."""
+    """A picture as it was when mentioned. Its bytes are not stored; only a `ModelRequest` contains them."""
 
     path: str
     media: str
@@ -25,12 +25,12 @@ StopReason = Literal["end", "length", "refusal"]
 Effort = Literal["low", "medium", "high"]
 EffortChoice = Literal["auto", "low", "medium", "high"]
 EFFORTS: tuple[EffortChoice, ...] = get_args(EffortChoice)
-"""Levels a user can choose. On "auto" the pacemaker chooses for each call."""
+"""Levels that a user can choose. With "auto", the pacemaker chooses for each call."""
 JsonSchema = dict[str, Any]
 
 
 class ToolCall(Frozen):
-    """A complete native tool call. `arguments` is the JSON text the model wrote, `id` the provider's id."""
+    """A complete native tool call. `arguments` is the model's JSON text, `id` comes from the provider."""
 
     name: str
     arguments: str
@@ -38,22 +38,22 @@ class ToolCall(Frozen):
 
 
 class Thought(Frozen):
-    """One piece of a model's thinking, kept in the form its provider wants back (K6)."""
+    """One piece of a model's thinking, in the form in which its provider expects it back (K6)."""
 
     model: str
-    """Full name of the model that produced it. No other model is shown it."""
+    """Full name of the model that produced the thought. It is never sent to another model."""
     text: str = ""
     """Readable part; may be empty."""
     data: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
-    """The provider's own item, such as a signature or encrypted content. Only its client reads it."""
+    """Data in the provider's own format, such as a signature. Only that provider's client reads it."""
     place: int = 0
-    """Number of parts of the answer that came before it: the text is one part, each call another."""
+    """Number of parts of the answer before this one. The text is one part, and so is each tool call."""
 
 
 class ChatMessage(Frozen):
-    """One message of a prompt. `stable` marks the end of the part that the next prompt repeats.
+    """One message of a prompt. `stable` marks the end of the part that the next prompt repeats unchanged.
 
-    The results of an assistant's calls follow directly as user messages, one per call, in the same order;
+    The results of an assistant's tool calls follow directly as user messages, one per call in the same order.
     `result_of` is the id of the call.
     """
 
@@ -65,11 +65,11 @@ class ChatMessage(Frozen):
     thoughts: tuple[Thought, ...] = ()
     result_of: str = ""
     failed: bool = False
-    """True if the result reports a failure, for providers that want to know."""
+    """True if the result reports a failure; some providers need to know."""
 
 
 class NativeTool(Frozen):
-    """An operation offered as the provider's own tool call (A8)."""
+    """An operation of Duckflow, offered as a native tool of the provider (A8)."""
 
     name: str
     description: str
@@ -77,7 +77,7 @@ class NativeTool(Frozen):
 
 
 class ModelRequest(Frozen):
-    """One model call. `answer_schema` constrains the answer, if the model supports that."""
+    """One model call. `answer_schema` restricts the answer, if the model supports that."""
 
     output: str
     messages: tuple[ChatMessage, ...]
@@ -87,7 +87,7 @@ class ModelRequest(Frozen):
     """Texts at which a model with constrained output stops. It also continues a last assistant message."""
     max_tokens: int = 4096
     extra_tokens: int = 0
-    """Tokens added to `max_tokens` after an answer was cut off; `llm.max_tokens` does not limit them."""
+    """Tokens added to `max_tokens` after an answer was cut off, even beyond the setting `llm.max_tokens`."""
     temperature: float | None = None
     seed: int | None = None
     """Random seed at a temperature above 0; providers without seeds may ignore it."""
@@ -95,11 +95,11 @@ class ModelRequest(Frozen):
     effort: Effort | None = None
     """Thinking effort, for models that accept one; None leaves it to the provider."""
     window: int | None = None
-    """Size of the model's window in tokens, possibly learned from an error after the client was opened."""
+    """Size of the context window in tokens, possibly learned from an error after the client was opened."""
     cache_key: str = ""
-    """Equal for prompts with the same beginning, so that the provider can route them to one cache."""
+    """Same for prompts that begin alike, so that the provider can use one cache for them."""
     picture_data: Mapping[str, str] = Field(default_factory=dict[str, str], repr=False)
-    """Pictures to show, by digest, in Base64."""
+    """Data of the pictures in Base64, by the hash of each picture."""
 
 
 WindowSource = Literal["setting", "learned", "server", "name", "usual", "guess"]
@@ -108,13 +108,13 @@ model's name, the usual size for such models, or a guess."""
 
 
 class ModelTraits(Frozen):
-    """Properties of a model that prompts depend on."""
+    """Properties of a model that affect its prompts."""
 
     name: str
     window: int = 32_768
     window_from: WindowSource = "name"
     token_scale: float = 1.0
-    """The provider's tokens for each token of our estimate, learned from an error."""
+    """Factor from our estimate of tokens to the provider's count, learned from an error."""
     small: bool = False
     native_tools: bool = False
     sees: bool = False
@@ -122,7 +122,7 @@ class ModelTraits(Frozen):
 
 
 class Usage(Frozen):
-    """Tokens of one call. The input includes both cache counts, the output includes thinking."""
+    """Tokens of one call. The input includes both cache counts, and the output includes thinking."""
 
     input_tokens: int = 0
     cached_tokens: int = 0
@@ -147,7 +147,7 @@ class ThinkingPiece(Frozen):
 
 
 class Retrying(Frozen):
-    """The pieces streamed so far are void: the call starts again after `wait_s` seconds."""
+    """The pieces so far are invalid: the call starts again after `wait_s` seconds."""
 
     reason: str
     wait_s: float
@@ -181,7 +181,7 @@ class ModelClient(Protocol):
 
 
 class PromptUse(Frozen):
-    """Tokens that a prompt uses of a model's window, by part, and how many items were left out, by kind."""
+    """Size of a prompt: tokens of each part, and for each kind of item how many were left out."""
 
     model: str
     window: int
@@ -189,6 +189,6 @@ class PromptUse(Frozen):
     tokens: dict[str, int]
     left_out: dict[str, int] = Field(default_factory=dict[str, int])
     dropped: tuple[str, ...] = ()
-    """Results that were left out, by id and file."""
+    """Results that were left out, each by evidence id and file."""
     recap: str = ""
-    """Summary that the model sees in place of what was left out."""
+    """Summary that the model sees in place of the parts that were left out."""

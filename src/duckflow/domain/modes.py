@@ -1,4 +1,4 @@
-"""The modes: what may happen without asking (G3). Imports nothing, so that flags can be parsed at once."""
+"""Permission modes: what may happen without asking (G3). Imports nothing, so that flags are parsed fast."""
 
 from typing import Literal, get_args
 

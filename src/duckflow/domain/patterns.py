@@ -1,4 +1,4 @@
-"""Patterns compiled on first use: there are hundreds, and a start needs few of them."""
+"""Patterns that are compiled on first use. There are hundreds, and few are needed at the start."""
 
 import re
 from typing import AnyStr, Generic, cast
@@ -17,5 +17,5 @@ class _LazyPattern(Generic[AnyStr]):
 
     def __getattr__(self, name: str) -> object:
         found = getattr(re.compile(self._pattern, self._flags), name)
-        setattr(self, name, found)  # later calls use the pattern's own method directly
+        setattr(self, name, found)  # later calls use this attribute instead of __getattr__
         return found

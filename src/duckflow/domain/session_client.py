@@ -1,4 +1,4 @@
-"""A session as its clients see it: commands in, updates out, and some lists for display."""
+"""A session as its clients use it: they send commands, and receive updates and lists to display."""
 
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from datetime import datetime
@@ -17,10 +17,10 @@ from duckflow.domain.work.memory import Memory
 
 
 class EngineStatus(NamedTuple):
-    """Facts for the status bar that are not in the state."""
+    """Facts for the status bar that the state does not contain."""
 
     window: int | None = None
-    """Size of the model's window, once it is known."""
+    """Size of the model's context window; None until it is known."""
     sandbox: str | None = None
     """Sandbox of commands; None while unknown, "none" if there is no sandbox."""
 
@@ -66,7 +66,7 @@ _RESTS = (events.RequestFinished, events.SessionStarted)
 
 
 def works_after(event: Event, before: bool) -> bool:  # noqa: FBT001 - a state and the next one
-    """Return whether the session is at work after an event; most events change nothing (`before`)."""
+    """Return whether the session is working after an event. Most events do not change that (`before`)."""
     return isinstance(event, _WORKS) if isinstance(event, _WORKS + _RESTS) else before
 
 
@@ -75,7 +75,7 @@ SessionUpdate = StoredEvent | LiveUpdate | StatusChanged
 
 
 class SessionClient(Protocol):
-    """A session in this process or another one. The defaults suit a session in another process."""
+    """A session in this process or another one. The default methods suit one in another process."""
 
     @property
     def state(self) -> AgentState:
@@ -94,7 +94,7 @@ class SessionClient(Protocol):
 
     @property
     def extensions(self) -> Extensions:
-        """Extensions of the user, and of a project they trust."""
+        """Extensions of the user, and of the project if it is trusted."""
         return Extensions()
 
     def send(self, command: SessionCommand) -> Awaitable[SessionResult]:
@@ -102,19 +102,19 @@ class SessionClient(Protocol):
         ...
 
     def updates(self) -> AsyncIterator[SessionUpdate]:
-        """Yield all updates from now on, until the session ends."""
+        """Yield all later updates, until the session ends."""
         ...
 
     async def proposal(self) -> str | None:
-        """Return the text that the open approval would write or run; None if it is not editable."""
+        """Return the text that the open approval would write or run; None if the user can't edit it."""
         return None
 
     async def diff(self, *, session: bool = False) -> str:  # noqa: ARG002 - for clients that can tell
-        """Return the changes since the last request, or the session, began."""
+        """Return the changes since the last request began or, with `session`, since the session began."""
         raise UsageError("attach.not_here", session=self.state.session_id)
 
     async def context(self) -> PromptUse:
-        """Return the size of the next prompt by part."""
+        """Return how much of the context window each part of the next prompt uses."""
         raise UsageError("attach.not_here", session=self.state.session_id)
 
     def messages(self) -> Sequence[PastMessage]:
@@ -142,5 +142,5 @@ class SessionClient(Protocol):
         return ()
 
     def settings(self) -> Sequence[str]:
-        """Return one line for every setting that differs from its default."""
+        """Return a line for each setting that differs from its default."""
         return ()

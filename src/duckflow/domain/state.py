@@ -1,4 +1,4 @@
-"""AgentState: everything the agent knows, in one frozen value with one owner (the session)."""
+"""AgentState: everything the agent knows, as one immutable value that only the session replaces."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,7 @@ from duckflow.domain.work.plan import Plan, Task, TaskList
 
 
 class Items(Frozen):
-    """The five items that keep the work on track, and their companions (E1)."""
+    """The five items that keep the work on track (goal to open questions), and further notes (E1)."""
 
     goal: str = ""
     why_now: str = ""
@@ -34,27 +34,27 @@ class Items(Frozen):
 
 
 class TranscriptEntry(ChatMessage):
-    """One message of the conversation with the model. Tool results carry their evidence id."""
+    """One message of the conversation with the model. Results of tools have an evidence id."""
 
     evidence_id: str | None = None
     operation: str | None = None
     path: str | None = None
     digest: str | None = None
-    """Digest of the file, if the entry shows all of it."""
+    """SHA-256 of the file, if the entry shows all of it."""
     subject: str = ""
-    """Digest of a read, fetch or command with its arguments; equal if it is repeated."""
+    """Hash of a read, fetch or command and its arguments, the same if it is repeated."""
     same_as: str = ""
     """Id of an earlier result with the same content, if this one only refers to it."""
     supports: Support = "change"
-    """Kind of claim that a tool result can support in a verdict."""
+    """Claim that a tool result can prove in a verdict."""
     stale: bool = False
-    """True if a later entry shows the file again, or the file has changed since."""
+    """True if a later entry shows the file again, or the file has changed."""
     said: bool = False
-    """True for the user's own message, false for one from the program."""
+    """True for a message of the user, False for one of the program."""
 
 
 class CommandRun(Frozen):
-    """A command that ran, its exit code, and the file revision at its end."""
+    """A command that ran, its exit code, and how often files had changed when it ended."""
 
     command: str
     exit_code: int
@@ -71,13 +71,13 @@ class Request(Frozen):
     progressed: int = 0
     """Number of loops that made progress."""
     failing: tuple[str, ...] = ()
-    """Targets on which an action failed and none has succeeded since; a refusal by the user is no failure."""
+    """Targets of failed actions with no later success. A refusal by the user is no failure."""
     recoveries: int = 0
-    """Returns to planning after errors since nothing was failing."""
+    """Number of returns to planning after errors, counted since the last time that nothing was failing."""
     profile: TaskProfile | None = None
     """Kind of task, as the model last named it."""
     outcome: RequestOutcome | None = None
-    """Outcome with which the work last ended; None while it continues."""
+    """Outcome with which the work last ended or paused; None while it continues."""
     changed: tuple[str, ...] = ()
     """Files this request wrote, moved or deleted, oldest first."""
     removed: tuple[str, ...] = ()
@@ -89,19 +89,19 @@ class Request(Frozen):
     extended_from: int | None = None
     """Previous limit if it was extended."""
     history: tuple[LoopTrace, ...] = ()
-    """Traces of its loops, oldest first."""
+    """Traces of the request's loops, oldest first."""
     sure: bool = True
-    """True if the model was sure of itself in the last loop, or gave no confidence."""
+    """True if the model was sure of itself in the last loop, or stated no confidence."""
     goal: str = ""
-    """Goal when the user last spoke; empty before the first loop."""
+    """Goal at the time of the user's last message; empty before the first loop."""
     replanned: bool = False
-    """True if there was a replan since the user last spoke."""
+    """True if there was a replan after the user's last message."""
     grants: int = 1
-    """Number of full budgets granted: one more with each answer of the user."""
+    """Number of budgets granted: each answer of the user grants another one."""
     tokens: int = 0
     cost_usd: float | None = None
     asked: tuple[ConsultationKind, ...] = ()
-    """Kinds of consultation the user was asked for."""
+    """Kinds of consultations that the user was asked."""
     objective: TaskObjective = Field(default_factory=lambda given: TaskObjective(request=given["text"]))
     """Requirements of the request, and how far they are met."""
 
@@ -112,7 +112,7 @@ class Request(Frozen):
 
 
 class TierUsage(Frozen):
-    """Usage of one tier in this session; `cost_usd` is None if no price is known."""
+    """Usage of one tier (creative, fast and so on); `cost_usd` is None if no price is known."""
 
     calls: int = 0
     tokens: Usage = Usage.model_construct()
@@ -120,7 +120,7 @@ class TierUsage(Frozen):
 
 
 class AgentState(Frozen):
-    """The complete state. Only `apply` creates the next one. Growth is bounded; the event log keeps all."""
+    """The complete state. Only `apply` makes a new one. Its size is limited; the event log keeps all."""
 
     session_id: str = ""
     workspace: str = ""
@@ -138,37 +138,37 @@ class AgentState(Frozen):
     vitals_over_time: tuple[Vitals, ...] = ()
     """Recent vitals, oldest first, for the chart."""
     confident: bool = True
-    """False from a question about low mood until mood recovers."""
+    """False once the user was asked about low mood, and true again when mood has recovered."""
     praised: bool = False
     """True if the user rated the last request well."""
     prompt_tokens: int = 0
     """Tokens of the last prompt."""
     verify: str | None = None
-    """Command that must succeed for requests; "" if the user wants none, None if unknown."""
+    """Command that must succeed before a request is done; "" for none, None if the user was not asked."""
     items: Items = Items.model_construct()
     pattern: PromptPattern = "base_main"
-    """Prompt pattern the model chose for its next call."""
+    """Prompt pattern that the model chose for its next call."""
     reply: str = ""
-    """Last reply, without the middle of a very long one."""
+    """Last reply. If it is very long, its middle is left out."""
     summaries: tuple[str, ...] = ()
-    """The last requests, one line each, oldest first."""
+    """Last requests in one line each, oldest first."""
     said: tuple[str, ...] = ()
-    """Beginnings of the user's last messages, oldest first; they outlive the transcript."""
+    """Beginnings of the user's last messages, oldest first. They are kept when the transcript is cut."""
     decided: tuple[str, ...] = ()
-    """Reasons of decisions, one line each, oldest first and thinned out; they outlive the transcript."""
+    """Reasons of decisions in one line each, oldest first, some left out. Kept when the transcript is cut."""
     plans: tuple[Plan, ...] = ()
     active_plan_id: str | None = None
     task_list: TaskList | None = None
-    """Task list that runs in the background, or ran last."""
+    """Task list that is running in the background, or that ran last."""
     consultation: Consultation | None = None
     rules_use: RulesUse = "whole"
     """The user's decision about rules that are too long."""
     transcript: tuple[TranscriptEntry, ...] = ()
     transcript_chars: int = 0
     shown_files: Mapping[str, tuple[str, ...]] = {}
-    """Evidence in the transcript that shows the current content of each file, by path."""
+    """For each path, ids of the transcript entries that show its current content."""
     files_note: str = ""
-    """List of files that the model was last shown."""
+    """List of files that the model last saw."""
     evidence_count: int = 0
     request: Request | None = None
     finished: Request | None = None
@@ -180,30 +180,30 @@ class AgentState(Frozen):
     closing: str = ""
     """The last decision's reply, given once all its actions have succeeded."""
     objection: str | None = None
-    """The last decision's own "no" to its goal or constraints, if the user is to be asked about it."""
+    """The last decision's own doubt about goal or constraints, if the user is to be asked about it."""
     doubted: bool = False
-    """True if the last decision doubted itself and the doubt went back to the model."""
+    """True if the last decision doubted itself, and the model was asked to resolve the doubt."""
     running: ActionStarted | None = None
-    """Action the chat has started. If it is still set after a restart, its outcome is unknown."""
+    """Action that the chat has started. If it is still set after a restart, its outcome is unknown."""
     task_running: ActionStarted | None = None
-    """Action a background task has started."""
+    """Action that a background task has started."""
     background_commands: tuple[BackgroundCommand, ...] = ()
-    """Commands running in the background; after a crash their fate is unknown."""
+    """Commands running in the background. After a crash, it is unknown how they ended."""
     approval: Approval | None = None
     approved: str | None = None
-    """Digest of the one action the user approved; used once."""
+    """Digest of the action that the user approved. It is used once."""
     allowed: tuple[ApprovalScope, ...] = ()
-    """Kinds of action the user always allows; forgotten when the session is opened again."""
+    """Kinds of actions that the user always allows, until the session is opened again."""
     refused: tuple[str, ...] = ()
-    """Digests of calls the user refused since their last message."""
+    """Digests of calls that the user refused since their last message."""
     unseen: tuple[str, ...] = ()
     """Files changed since the user last wrote or approved something."""
     list_granted: bool = False
-    """True if the user approved an action of the current list after seeing how many files it touches."""
+    """True if the user approved an action of the current task list after seeing how many files it changes."""
     change_sets: tuple[ChangeSet, ...] = ()
     """File changes, oldest first, and whether they were undone."""
     task_answer: ApprovalAnswered | None = None
-    """Last answer to a background question, with the digest it binds to; used once."""
+    """Last answer to a question of a background task, with the digest of the approved call. Used once."""
     usage: Mapping[TierName, TierUsage] = {}
 
     @property
@@ -223,7 +223,7 @@ class AgentState(Frozen):
 
 
 def purpose_of(state: AgentState, task: Task) -> str:
-    """Return the purpose of a task: its step, or the request in whose background it runs."""
+    """Return the purpose of a task: the step of its plan, or the request during which it runs."""
     for step in (step for plan in state.plans for step in plan.steps):
         if any(one.task_id == task.task_id for one in step.task_list):
             return f"{step.name}: {step.description}"
@@ -231,5 +231,5 @@ def purpose_of(state: AgentState, task: Task) -> str:
 
 
 def new_state(session_id: str = "") -> AgentState:
-    """Return the state of a session without events. It never needs the validator of the whole state."""
+    """Return the state of a session without events, without building the validator of the whole state."""
     return AgentState.model_construct(session_id=session_id)

@@ -1,4 +1,4 @@
-"""Cuts text without splitting a visible character."""
+"""Cuts and counts text, without ever splitting a visible character."""
 
 import re
 import unicodedata
@@ -34,7 +34,7 @@ def _flag_letter(character: str) -> bool:
 
 
 def _boundary(text: str, at: int) -> bool:
-    """Return whether cutting before `text[at]` leaves whole characters on both sides."""
+    """Return whether a cut before `text[at]` splits no visible character."""
     before, after = text[at - 1], text[at]
     if _extends(after) or before == _JOINER or (before == "\r" and after == "\n"):
         return False
@@ -85,12 +85,12 @@ def head_and_tail(text: str, limit: int) -> str:
 
 
 def count_words(text: str) -> int:
-    """Count words; in Japanese, which has no spaces, count runs of one kind of character."""
+    """Count words. Japanese has no spaces, so each run of one kind of characters counts as a word."""
     return len(_WORD.findall(text))
 
 
 def in_pieces(text: str, size: int) -> Iterator[str]:
-    """Split the text at line ends into pieces of about `size` characters, but never inside a key."""
+    """Split the text at line ends into pieces of about `size` characters, but never inside a private key."""
     start = 0
     while start < len(text):
         end = text.find("\n", start + size) + 1 or len(text)

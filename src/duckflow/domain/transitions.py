@@ -1,4 +1,4 @@
-"""Step and Status of the work, and which step may follow which, as data (D1, D2)."""
+"""Step and Status of the work, and a table of which step may follow which (D1, D2)."""
 
 from enum import StrEnum
 
@@ -43,7 +43,7 @@ ON_ERROR: TransitionTable = {
 
 
 class Transitions(Frozen):
-    """The transitions in use: which steps may follow each step, and which more after an error."""
+    """Table of transitions: the steps that may follow each step, and further ones after an error."""
 
     permitted: TransitionTable = Field(default=PERMITTED)
     """Steps that may follow each step."""
@@ -57,13 +57,13 @@ class Transitions(Frozen):
         return {**(PERMITTED if info.field_name == "permitted" else ON_ERROR), **value}
 
     def permit(self, start: Step, end: Step, *, on_error: bool = False) -> bool:
-        """Return whether `end` may follow `start`; staying is always permitted."""
+        """Return whether `end` may follow `start`. Staying in a step is always allowed."""
         return start == end or end in self._following(start, on_error=on_error)
 
     def route(self, start: Step, end: Step, *, on_error: bool = False) -> tuple[Step, ...] | None:
-        """Return the shortest sequence of steps from `start` to `end`; None if no sequence exists."""
+        """Return the shortest sequence of steps from `start` to `end`, None if there is no such sequence."""
         ways: list[tuple[Step, ...]] = [(start,)]
-        for way in ways:  # grows during iteration: a breadth-first search, so the shortest way is found first
+        for way in ways:  # grows during the loop: a breadth-first search finds the shortest way first
             if way[-1] == end:
                 return way[1:]
             reached = {one[-1] for one in ways}

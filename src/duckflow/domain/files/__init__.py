@@ -1,1 +1,1 @@
-"""Files as events describe them: changes, effects of commands, programs that Duckflow starts."""
+"""Data about files: changes, effects of commands, and programs that Duckflow starts."""

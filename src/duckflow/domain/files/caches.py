@@ -1,7 +1,7 @@
-"""Names of caches, environments and dependencies that tools create. The only such list."""
+"""Names of caches, environments and dependencies that tools create. Kept only in this list."""
 
 TOOL_CACHES = frozenset({"__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
-"""Folders that a tool recreates on its next run, so that deleting or keeping them needs no question."""
+"""Folders that a tool recreates when it runs again, so that deleting or keeping them needs no question."""
 
 ENVIRONMENTS = frozenset({"node_modules", ".venv", ".tox", ".nox"})
 """Folders with third-party code."""
@@ -31,7 +31,7 @@ CACHES = (
         ),
     }
 )
-"""Folders with generated content, recognized by name alone; `*.egg-info` counts too."""
+"""Folders with generated content, recognized by their names. `*.egg-info` counts, too."""
 
 _FILES = frozenset({".coverage", ".DS_Store", "Thumbs.db"})
 _ENDS = (".pyc", ".pyo", ".egg-info")

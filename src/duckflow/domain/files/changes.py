@@ -1,4 +1,4 @@
-"""Changes to files, as undo needs them and as recovery compares them with the disk (G8, C5)."""
+"""Changes to files, in the form that undo and recovery after a crash need (G8, C5)."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -7,7 +7,7 @@ from duckflow.domain.files.caches import is_cache
 from duckflow.domain.frozen import Frozen, replace
 
 MOST_CHANGE_SETS = 300
-"""Number of recent actions whose file changes the state keeps."""
+"""Number of latest actions whose file changes the state keeps."""
 
 ToolEffect = Literal["read", "write", "delete", "execute", "consent", "foreign", "fetch"]
 """Kind of effect an operation has. "consent" acts with the user's authority, so only the user can approve it;
@@ -16,13 +16,13 @@ ToolEffect = Literal["read", "write", "delete", "execute", "consent", "foreign",
 
 FOLDER = "folder"
 LINK = "link:"
-"""Prefix for the digest of a link's target."""
+"""Prefix of the SHA-256 of a link's target."""
 
 
 class FileChange(Frozen):
-    """A path before and after a change, with its permission bits; None if it does not exist.
+    """State of a path before and after a change: content and permission bits, None if it does not exist.
 
-    Identities are the SHA-256 of a file's content, `link:` with the SHA-256 of a link's target, or `folder`.
+    Content is given as the SHA-256 of a file, as `link:` with the SHA-256 of a link's target, or as `folder`.
     """
 
     path: str
@@ -31,20 +31,20 @@ class FileChange(Frozen):
     mode_before: int | None = None
     mode_after: int | None = None
     folders: tuple[str, ...] = ()
-    """Folders created for it, outermost first."""
+    """Folders that were created for the file, outermost first."""
     ignored: bool = False
     """True if a command changed a file that git ignores: it can be undone, but is not listed as work."""
 
 
 def change_of(path: str, before: tuple[str, int] | None, after: tuple[str, int] | None) -> FileChange:
-    """Return a change between two states of a path, each its identity and permission bits, None if absent."""
+    """Return the change between two states of a path, each given as content and mode, or None if absent."""
     word, mode = before or (None, None)
     word_after, mode_after = after or (None, None)
     return FileChange(path=path, before=word, after=word_after, mode_before=mode, mode_after=mode_after)
 
 
 class ChangeSet(Frozen):
-    """File changes of one action or one undo. Empty for a command whose changes were not observed."""
+    """File changes of one action or undo. Empty for a command of which the changes are unknown."""
 
     action_id: str
     request_id: str
@@ -54,7 +54,7 @@ class ChangeSet(Frozen):
     exact: bool = False
     """True if `changes` is everything that the command did."""
     takes_back: tuple[str, ...] = ()
-    """For an undo: ids of the actions it undid."""
+    """If this is an undo: ids of the actions that it undid."""
     undone: bool = False
 
     @property
@@ -67,7 +67,7 @@ LeftReason = Literal["changed", "not_kept", "failed"]
 
 
 class LeftFile(Frozen):
-    """A file that an undo left alone: it was changed since, its old content is gone, or writing failed."""
+    """File that an undo did not restore: it has changed since, its old content is gone, or writing failed."""
 
     path: str
     reason: LeftReason
@@ -75,7 +75,7 @@ class LeftFile(Frozen):
 
 
 class UndoReport(Frozen):
-    """Result of an undo. `commands` ran in the undone actions; their other effects remain."""
+    """Result of an undo. `commands` are those in the undone actions; some of their effects may remain."""
 
     kind: Literal["undo", "redo"] = "undo"
     actions: int = 0
@@ -88,7 +88,7 @@ class UndoReport(Frozen):
 
 
 def net_changes(changes: Iterable[FileChange]) -> tuple[FileChange, ...]:
-    """Merge the changes of each file, from its first state to its last, and drop those that cancel out."""
+    """Combine the changes of each file into one, and drop those that cancel each other out."""
     merged: dict[str, FileChange] = {}
     for change in changes:
         first = merged.get(change.path)
@@ -99,7 +99,7 @@ def net_changes(changes: Iterable[FileChange]) -> tuple[FileChange, ...]:
 
 
 def changed_files(sets: Iterable[ChangeSet], request_id: str) -> tuple[str, ...]:
-    """Return the changed files: edits of this request, then its commands, then earlier requests."""
+    """Return changed files: edits of this request, then changes by its commands, then earlier requests."""
     ranked: list[tuple[int, ChangeSet]] = []
     for one in sets:
         if not one.undone and not one.by_undo:
@@ -117,7 +117,7 @@ def _is_work(change: FileChange) -> bool:
 
 
 def join(first: FileChange, last: FileChange) -> FileChange:
-    """Merge two successive changes of a path."""
+    """Combine two successive changes of a path into one."""
     return replace(
         first,
         after=last.after,

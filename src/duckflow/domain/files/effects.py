@@ -1,4 +1,4 @@
-"""Effects: what a command did to the folder, read from the copy it worked on (G9)."""
+"""Effects of a command: its changes to the workspace, read from the copy on which it ran (G9)."""
 
 from typing import Literal
 
@@ -12,16 +12,16 @@ EffectKind = Literal["created", "changed", "deleted", "moved", "mode"]
 EffectsFate = Literal[
     "It changed", "Not yet real, the user is asked", "Thrown away, the workspace is as it was"
 ]
-"""Fate of a command's effects, in the words the model reads."""
+"""What happens to a command's effects, in words for the model."""
 
 FileType = Literal["file", "folder", "link"]
 
 DropReason = Literal["set_id", "device", "pipe", "socket", "link_out", "unreadable"]
-"""Reason why an object in the copy is never applied to the workspace."""
+"""Reason why something in the copy is never applied to the workspace."""
 
 
 class Effect(Frozen):
-    """One changed path, relative to the workspace. Digests are SHA-256, for a link of its target."""
+    """Change of one path, relative to the workspace. `before` and `after` are SHA-256 hashes."""
 
     path: str
     kind: EffectKind
@@ -35,10 +35,10 @@ class Effect(Frozen):
     moved_from: str = ""
     link_target: str = ""
     ignored: bool = False
-    """True if git ignores the file or it is a cache by name: it is counted instead of listed."""
+    """True if git ignores the file or its name is that of a cache: it is counted instead of listed."""
 
     def as_change(self) -> FileChange:
-        """Return the effect in the form that is recorded. A move must be split into two effects first."""
+        """Return the effect as a FileChange to record. A move must be split into two effects before."""
         return FileChange(
             path=self.path,
             before=None if self.kind == "created" else identity_of(self.type, self.before),
@@ -50,7 +50,7 @@ class Effect(Frozen):
 
 
 class BulkEffect(Frozen):
-    """A changed build or ignored folder (node_modules, target, .venv), reported as a whole."""
+    """Change of a build or ignored folder (node_modules, target, .venv), reported as one entry."""
 
     path: str
     files: int
@@ -60,20 +60,20 @@ class BulkEffect(Frozen):
     undoable: bool = True
     """False if the folder is too large to keep for undo; the user is informed."""
     ignored: bool = False
-    """True if git ignores the folder or it is a cache by name."""
+    """True if git ignores the folder or its name is that of a cache."""
     sources: tuple[str, ...] = ()
-    """Files tracked by git in a folder that only has the name of a build folder; they count as work."""
+    """Files that git tracks although their folder is named like a build folder. They count as work."""
 
 
 class DroppedEffect(Frozen):
-    """An object in the copy that is not applied, or only in part (a set-id bit is removed)."""
+    """Something in the copy that is not applied, or only in part (without its set-id bit)."""
 
     path: str
     reason: DropReason
 
 
 class Effects(Frozen):
-    """All effects of a command. They reach the workspace only once they are applied."""
+    """All effects of a command. The workspace changes only when they are applied."""
 
     effects: tuple[Effect, ...] = ()
     bulk: tuple[BulkEffect, ...] = ()
@@ -81,7 +81,7 @@ class Effects(Frozen):
     conflicts: tuple[str, ...] = ()
     """Paths that another process changed in the workspace since the command began."""
     touched: tuple[str, ...] = ()
-    """Files with the same content and a new timestamp; applied without asking, because make needs them."""
+    """Files with a new timestamp and the same content. Applied without asking, because make needs them."""
 
     @property
     def nothing(self) -> bool:
@@ -96,7 +96,7 @@ class Effects(Frozen):
 
 
 def identity_of(kind: FileType, digest: str | None) -> str | None:
-    """Return the identity of a path's content, as `FileChange` has it."""
+    """Return the content of a path in the form that `FileChange` uses."""
     if kind == "folder":
         return FOLDER
     return f"{LINK}{digest}" if kind == "link" and digest else digest

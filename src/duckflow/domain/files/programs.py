@@ -1,6 +1,6 @@
 """Programs that Duckflow itself starts: editor, ripgrep, language tools (SAFETY 18).
 
-They are searched for outside the workspace only: its virtual environment may be active and so on the path.
+They are not looked for in the workspace, whose virtual environment may be active and therefore on the PATH.
 """
 
 import os
@@ -17,11 +17,11 @@ KEPT = frozenset(
         *("VIMINIT", "MYVIMRC", "NVIM_APPNAME", "TERMINFO", "TERMINFO_DIRS"),
     )
 )
-"""The user's variables that these programs see; they see no others, such as keys."""
+"""The user's variables that these programs get. They get no other variables, such as keys."""
 
 
 def find_program(name: str, root: Path, env: Mapping[str, str]) -> str | None:
-    """Return a program that cannot come from the workspace: by path, on PATH, or beside our Python."""
+    """Return the path of a program outside the workspace: an absolute path, on PATH, or beside our Python."""
     if "/" in name:
         return name if name.startswith("/") and os.access(name, os.X_OK) and _is_outside(name, root) else None
     for folder in (*env.get("PATH", "").split(":"), str(Path(sys.executable).parent)):
@@ -32,7 +32,7 @@ def find_program(name: str, root: Path, env: Mapping[str, str]) -> str | None:
 
 
 def program_environment(root: Path, env: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of such a program: no keys, and no workspace folder on the PATH."""
+    """Return the environment for such a program: without keys, and with no workspace folder on the PATH."""
     kept = {name: value for name, value in env.items() if name in KEPT or name.startswith("LC_")}
     folders = env.get("PATH", "").split(":")
     safe = [folder for folder in folders if folder.startswith("/") and _is_outside(folder, root)]

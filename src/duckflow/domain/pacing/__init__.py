@@ -1,1 +1,1 @@
-"""The duck's condition as data: vitals, loop limits and their reasons."""
+"""The duck's condition, as data: vitals (mood, focus, stamina), loop limits, and the reasons for both."""

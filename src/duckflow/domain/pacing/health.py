@@ -1,6 +1,6 @@
-"""The duck's check-up as catalogue keys: findings on mood, focus and stamina, and the doctor's remark (H6).
+"""The duck's check-up, as catalogue keys: findings on mood, focus and stamina, and a remark (H6).
 
-Findings have no numbers, because the status bar shows them.
+The findings contain no numbers, because the status bar already shows them.
 """
 
 from duckflow.domain.lines import TextLine, line
@@ -8,7 +8,7 @@ from duckflow.domain.pacing.vitals import VitalName, face_of
 from duckflow.domain.state import AgentState
 
 LOW: dict[VitalName, float] = {"mood": 0.7, "focus": 0.5, "stamina": 0.5}
-"""Values below which a vital is a concern."""
+"""Values below which a vital counts as low."""
 
 HIGH = 0.8
 
@@ -16,7 +16,7 @@ _ACTIONS = 5
 
 
 def examine(state: AgentState) -> tuple[TextLine, ...]:
-    """Return one finding per vital: a word if it is fine, otherwise the cause of its drop."""
+    """Return one finding for each vital: that it is fine, or why it is low."""
     failing = state.request.failing if state.request else ()
     history = state.request.history if state.request else ()
     acts = [act for trace in history for act in trace.acts][-_ACTIONS:]

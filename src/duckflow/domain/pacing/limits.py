@@ -1,4 +1,4 @@
-"""Results of the pacemaker for state, events and screens: limits, their reasons, traces of loops."""
+"""Data of the pacemaker: loop limits, their reasons, and traces of loops."""
 
 import hashlib
 import json
@@ -12,14 +12,14 @@ from duckflow.domain.frozen import Frozen
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals
 
 TRACES_KEPT = 20
-"""Traces kept for a request; the oldest is dropped first."""
+"""Number of traces to keep for a request. The oldest are dropped first."""
 
 _PATHS = ("path", "to")
 _DIGEST = 16
 
 
 class Adjustment(Frozen):
-    """Change of the limit relative to its base: 20 is a fifth more, -30 is three tenths less."""
+    """Change of the limit in percent: 20 means a fifth more, -30 means three tenths less."""
 
     source: Literal["vitals", "complexity"]
     percent: int
@@ -41,37 +41,37 @@ class LoopLimit(Frozen):
     complexity: float = 0.0
     complexity_factor: float = 1.0
     product: float = 0.0
-    """Base times factors, before rounding down and applying the bounds."""
+    """Base times factors, before it is rounded and kept within the bounds."""
     minimum: int = 0
     maximum: int = 0
     used: int = 0
-    """Loops already used when the limit was computed; the limit is never below this."""
+    """Loops that were already used when the limit was computed. The limit is never below this number."""
     adjustments: tuple[Adjustment, ...] = ()
     fallback: str | None = None
-    """Error that prevented the computation, so that the configured maximum applies (I4)."""
+    """Error that prevented the computation. The configured maximum is then the limit (I4)."""
 
 
 class PastAction(Frozen):
-    """An action that ran, in compact form, so that many can be kept and compared."""
+    """An action that ran, in short form, so that many can be kept and compared."""
 
     call: str
     operation: str
     target: str
-    """File it worked on; otherwise the name of the operation."""
+    """File that the action worked on; if none, the name of the operation."""
     result: str
     failed: bool = False
     refused: bool = False
-    """True if the user or a rule refused it: it did not run, which is not a failure."""
+    """True if the user or a rule refused the action. It did not run, which is not a failure."""
     changed: bool = False
     on_file: bool = False
     version: str = ""
     """For a file that was read: digest of its content."""
     first: int = 0
     end: int = 0
-    """For a file that was read: `first` is the first line shown, `end` the line after the last."""
+    """If a file was read: `first` is the first line shown, `end` the line after the last one."""
     before: str = ""
     after: str = ""
-    """For a file changed by a file tool: digests of its content `before` and `after`."""
+    """If a file tool changed a file: hashes of its content `before` and `after`."""
 
 
 class LoopTrace(Frozen):
@@ -81,17 +81,17 @@ class LoopTrace(Frozen):
     """All actions of the decision, including those that did not run."""
     acts: tuple[PastAction, ...] = ()
     fresh: bool = False
-    """True if the user spoke since the previous loop."""
+    """True if the user wrote something after the previous loop."""
     disturbed: bool = False
-    """True if something else changed the workspace since the previous loop, or a background task ended."""
+    """True if something other than these loops changed the workspace, or a background task ended."""
     unseen: tuple[str, ...] = ()
-    """Files that loops of this request changed and no later action has shown."""
+    """Files that loops of this request changed and that no later action has shown."""
     idle: bool = False
-    """True if the model wanted to continue but did nothing."""
+    """True if the model wanted to continue but ran no action."""
     stepped: bool = False
     """True if the model moved to another step."""
     noted: tuple[str, ...] = ()
-    """Digests of the goal, constraints and open questions that the loop set."""
+    """Hashes of the goal, constraints and open questions that the loop set."""
     plan: tuple[str, ...] = ()
     """Plan that the loop set, in the model's words."""
     gains: tuple[FocusEvent, ...] = ()
@@ -103,7 +103,7 @@ class LoopTrace(Frozen):
 
     @property
     def changed(self) -> bool:
-        """True if one of its actions changed the workspace."""
+        """True if an action of the loop changed the workspace."""
         return any(act.changed for act in self.acts)
 
 
@@ -113,7 +113,7 @@ def digest_of(text: str) -> str:
 
 
 def call_of(action: Action) -> str:
-    """Return a short hash of an operation and its arguments, whatever their order and path notation."""
+    """Return a short hash of an operation and its arguments. Their order and path notation do not matter."""
     args = {name: _plain(name, value) for name, value in action.args.items()}
     meant = {name: value for name, value in args.items() if value is not None}
     return digest_of(json.dumps([action.operation.strip(), meant], sort_keys=True))

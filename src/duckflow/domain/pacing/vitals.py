@@ -1,4 +1,4 @@
-"""D.U.C.K. Vitals: the duck's condition as three numbers, and the events that change focus (H1)."""
+"""D.U.C.K. Vitals: the duck's condition in three numbers, and the events that change focus (H1)."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal, get_args
@@ -29,11 +29,11 @@ _FACES: dict[VitalName, tuple[tuple[float, str], ...]] = {
     "focus": ((0.8, "🧘"), (0.5, "🤔"), (0.0, "😵")),
     "stamina": ((0.7, "💪"), (0.5, "😓"), (0.1, "🤕"), (0.0, "💀")),
 }
-"""Face for each vital from a minimum value on, highest first."""
+"""Faces for each vital, with the smallest value for which each one is shown, highest first."""
 
 
 class Vitals(Frozen):
-    """Mood is confidence in the plan, focus is consistency of thought, stamina is remaining strength."""
+    """Mood is confidence in the plan, focus is consistent thinking, stamina is remaining strength."""
 
     mood: Share = 1.0
     focus: Share = 1.0
@@ -41,11 +41,11 @@ class Vitals(Frozen):
 
 
 def face_of(name: VitalName, value: float) -> str:
-    """Return the duck's face for this value of a vital."""
+    """Return the face for this value of a vital."""
     return next((face for least, face in _FACES[name] if value >= least), _FACES[name][-1][1])
 
 
 def sparkline(values: Sequence[float], width: int) -> str:
-    """Draw values in 0..1 over time as a row of bars, newest on the right; the oldest are cut off (H7)."""
+    """Draw values from 0 to 1 as a row of bars, newest on the right. The oldest are cut off (H7)."""
     newest = values[-width:] if width > 0 else ()
     return "".join(_BARS[round(min(max(value, 0.0), 1.0) * (len(_BARS) - 1))] for value in newest)

@@ -1,4 +1,4 @@
-"""An approval: the question before a change, with everything that a yes would cover (G1, G5)."""
+"""An approval: the question before a change, with everything that a yes would allow (G1, G5)."""
 
 from typing import Literal
 
@@ -29,14 +29,14 @@ another process changed meanwhile, a hook, or a change since an earlier approval
 
 
 class ApprovalScope(Frozen):
-    """Actions that "always" covers: edits in a folder, commands that begin alike, an MCP tool, or a site."""
+    """Actions that "always" allows: edits in a folder, commands that begin alike, an MCP tool, or a site."""
 
     what: Literal["edits", "command", "tool", "site"]
     scope: str
 
 
 class Approval(Frozen):
-    """A change the user is asked about. `digest` binds the answer to what was shown."""
+    """Question about a change. `digest` ties the answer to what the question showed."""
 
     approval_id: str
     action: Action
@@ -45,21 +45,21 @@ class Approval(Frozen):
     because: Because = "mode"
     risk: Risk = "medium"
     reasons: tuple[str, ...] = ()
-    """Reasons for the risk, as catalogue names."""
+    """Names of the reasons for the risk, as in the catalogue."""
     impact: tuple[TextLine, ...] = ()
     alternatives: tuple[TextLine, ...] = ()
     difference: str
     digest: str
     kind: ApprovalScope | None = None
-    """Actions that "always" would cover; None if the user must be asked every time."""
+    """Actions that "always" would allow; None if the user must be asked each time."""
     editable: bool = False
-    """True if the user may edit the content or command first."""
+    """True if the user may edit the file content or the command before approving."""
     before: dict[str, str | None] = Field(default_factory=dict)
-    """SHA-256 of each affected file when shown; None if it did not exist."""
+    """SHA-256 of each affected file when it was shown; None if there was no file."""
     outside: str | None = None
     """Real path of a file outside the workspace that would be read."""
     folders: tuple[str, ...] = ()
-    """Build folders that would change, each reported as a whole."""
+    """Build folders that would change. Each is reported as one entry."""
     task_id: str | None = None
     """Background task that waits for the answer; None for the chat."""
 

@@ -1,4 +1,4 @@
-"""A consultation: one question to the user, its situation and choices. Kinds differ in data, not in code."""
+"""A consultation: one question to the user, with its situation and choices. All kinds use the same code."""
 
 from typing import Literal
 
@@ -12,7 +12,7 @@ ConsultationKind = Literal[
 ]
 
 RulesUse = Literal["whole", "cut", "none"]
-"""Part of the project's rules that the model reads."""
+"""How much of the project's rules the model reads."""
 
 Choice = Literal[
     "stop",
@@ -49,24 +49,24 @@ CHOICES: dict[ConsultationKind, tuple[Choice, ...]] = {
     "rules": ("cut_rules", "leave_rules_out", "stop"),
     "unknown": ("go_on", "stop"),
 }
-"""Choices of the user, in the order shown; the catalogues have the words (I6, H6, J5)."""
+"""Choices of the user in each kind of question, in the order shown. Their texts are in the catalogues."""
 
 
 class ChoiceEffect(Frozen):
-    """Effects of a choice, besides the message the model reads."""
+    """Effects of a choice, in addition to the message that the model gets about it."""
 
     ends: Literal["accepted", "stopped", "pending_user"] | None = None
     """Outcome with which the choice ends the request; None if the work continues."""
     forbids: bool = False
-    """True if the current attempt counts as failed: the same lists of actions are refused from now on."""
+    """True if the current attempt counts as failed. The same actions are refused from now on."""
     clears: bool = False
-    """True to discard the approach (plan, questions and pattern); goal, constraints and evidence stay."""
+    """True to discard plan, questions and prompt pattern. Goal, constraints and evidence stay."""
     restarts: bool = False
-    """True if the user's words become part of the request, whose requirements are then extracted again."""
+    """True if the user's words are added to the request, and its requirements are found again."""
     redraws: bool = False
-    """True to extract the requirements again, even if the user adds no words."""
+    """True to find the requirements again, even if the user adds no words."""
     leads: bool = False
-    """True if the user's words become the first requirement, ahead of all others."""
+    """True if the user's words become the first requirement, before all others."""
     plans: bool = False
     """True to divide the work into a plan before it continues."""
     sums_up: bool = False
@@ -74,11 +74,11 @@ class ChoiceEffect(Frozen):
     analyses: bool = False
     """True to analyse the failure for the user, who then decides how to proceed."""
     reviews: bool = False
-    """True to ask another model for a review, which the working model then reads."""
+    """True to ask another model for a review, which the working model gets."""
     rules: RulesUse | None = None
-    """New use of the project's rules, which are too long."""
+    """How much of the project's rules, which are too long, the model reads from now on."""
     needs_words: bool = False
-    """True if the choice is useless without the user's own words, so that they are asked for."""
+    """True if the choice is useless without words of the user. They are then asked for them."""
 
 
 EFFECTS: dict[Choice, ChoiceEffect] = {
@@ -108,7 +108,7 @@ EFFECTS: dict[Choice, ChoiceEffect] = {
 
 
 def effect_of(choice: str) -> ChoiceEffect:
-    """Return the effects of a choice; an answer in words alone adds to the request."""
+    """Return the effects of a choice. An answer that is only words is added to the request."""
     known: dict[str, ChoiceEffect] = {**EFFECTS}
     return known.get(choice, ChoiceEffect(restarts=True))
 
@@ -125,7 +125,7 @@ class Consultation(Frozen):
 
 
 class ChooseWay(Frozen):
-    """The user's answer to the open consultation: one of its choices, or only words."""
+    """The user's answer to the open consultation: one of its choices, only words, or both."""
 
     choice: str = ""
     text: str = ""

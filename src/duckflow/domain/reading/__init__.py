@@ -1,1 +1,1 @@
-"""Reading of data from models and users: repairs its shape and describes its faults."""
+"""Reads data from models and users: repairs its form and describes its faults."""

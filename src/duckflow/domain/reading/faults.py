@@ -1,4 +1,4 @@
-"""Describes validation errors in data from a model or a user, in short sentences they can act on."""
+"""Describes validation errors in data of a model or a user, in short sentences that help to correct them."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 _MOST = 5
-"""Faults described to a user."""
+"""Largest number of faults to describe to a user."""
 _MOST_LISTED = 20
 _SHOWN = 60
 _EXPECTED = {
@@ -35,7 +35,7 @@ _EXPECTED = {
 
 
 def describe_faults(error: ValidationError, model: type[BaseModel], most: int = _MOST) -> str:
-    """Describe the faults that pydantic found, as short sentences with path and problem."""
+    """Return the faults that pydantic found in one line: the path and problem of each."""
     return "; ".join(list_faults(error.errors(include_url=False), model, most))
 
 

@@ -1,6 +1,6 @@
-"""Fits a model's output to the requested shape: repairs what has one clear meaning, reports the rest (A6).
+"""Fits a model's output to the expected form: repairs unambiguous faults, and reports the others (A6).
 
-Pydantic finds the faults. Each one with a clear reading is repaired in place, then all is validated again.
+Pydantic finds the faults. Each unambiguous fault is repaired in place, then everything is validated again.
 """
 
 import copy
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=BaseModel)
 
 _PASSES = 8
-"""Maximum rounds of repair and validation: nested faults show only once the outer value fits."""
+"""Largest number of rounds: inner faults are found only once the outer value is valid."""
 _UNREADABLE = object()
 _NUMBER = r"\d++(?:\.\d++)?+"
 _SHARE = lazy_regex(rf"[^\w-]*({_NUMBER})\s*(?:(%)|(?:/|of)\s*({_NUMBER}))?(?!\w)")
@@ -37,7 +37,7 @@ _SHARE_WORD = lazy_regex("|".join(rf"\b{word}\b" if word.isascii() else word for
 
 
 class Fitted(NamedTuple, Generic[T]):
-    """The value, or what remains of it without the faulty parts; None if nothing remains."""
+    """Fitted value, or what is left of it without the faulty parts (None if nothing), and the faults."""
 
     value: T | None
     faults: tuple[str, ...] = ()
@@ -46,8 +46,8 @@ class Fitted(NamedTuple, Generic[T]):
 def fit(shape: type[T], data: Mapping[str, Any], line_arguments: Collection[str] | None = None) -> Fitted[T]:
     """Read `data` as `shape`.
 
-    In an answer, unknown fields are dropped, and any text may be a list of lines. In tool arguments,
-    `line_arguments` names the texts that may be lists; other lists and unknown names are faults.
+    In an answer, unknown fields are dropped, and any text may be a list of lines. In tool arguments, only the
+    texts named in `line_arguments` may be lists; other lists and unknown names are faults.
     """
     mended: dict[str, Any] = copy.deepcopy(dict(data))
     mending = _Mending(shape, line_arguments)
@@ -71,7 +71,7 @@ def fit(shape: type[T], data: Mapping[str, Any], line_arguments: Collection[str]
 
 
 def share_of(value: object) -> float | None:
-    """Return the share from 0 to 1 that a number, a percentage or a word such as "high" expresses."""
+    """Return the share from 0 to 1 that is meant by a number, a percentage, or a word such as "high"."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return _as_share(float(value))
     if not isinstance(value, str):
@@ -94,7 +94,7 @@ def word_of(value: object, words: Iterable[str]) -> str | None:
 
 
 def as_text(value: object) -> str:
-    """Convert a value to text: a list of lines to those lines, anything else to JSON."""
+    """Convert a value to text: a list of lines is joined, anything else becomes JSON."""
     if isinstance(value, str):
         return value
     lines = _lines(value)
@@ -165,7 +165,7 @@ class _Mending:
 
 
 def _place(data: dict[str, Any], loc: tuple[int | str, ...]) -> tuple[Any, Any]:
-    """Return the container and key of the value at this path; (None, None) if the path does not exist."""
+    """Return the container and the key of the value at this path; (None, None) if there is no such path."""
     holder: Any = data
     for part in loc[:-1]:
         if part == 0 and isinstance(cast("object", holder), dict):
@@ -231,14 +231,14 @@ def _word_or_number(value: object, expected: str) -> object:
 
 
 def _as_share(number: float) -> float | None:
-    """Numbers above 10 are percentages. Numbers between 1 and 10 are ambiguous."""
+    """Return a number as a share, reading numbers above 10 as percentages. None from 1 to 10: ambiguous."""
     if 0 <= number <= 1:
         return number
     return number / 100 if 10 < number <= 100 else None
 
 
 def _rest(shape: type[T], data: dict[str, Any], faults: Sequence["ErrorDetails"]) -> T | None:
-    """Return the value without the faulty items and fields, so that the rest can be checked too."""
+    """Return the value without its faulty items and fields, so that what is left can be validated."""
     paths = [_item_path(fault["loc"]) for fault in reversed(faults)]
     for path in dict.fromkeys(paths):
         holder, key = _place(data, path)

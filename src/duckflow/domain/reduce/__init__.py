@@ -1,1 +1,1 @@
-"""The only writer of state: apply(state, event) -> state, with one file per part of the state."""
+"""Computes the next state: apply(state, event) -> state. Each file handles one part of the state."""

@@ -1,4 +1,4 @@
-"""Reduces events about actions: queued, started, finished, and what their results show."""
+"""Applies events about actions: queued, started, finished, and what their results show."""
 
 import json
 from pathlib import PurePosixPath
@@ -22,7 +22,7 @@ LEFT_BEHIND = (
     "finish did not count yet, because a command left new files behind: {names}. "
     "Remove those that are not wanted, then finish."
 )
-"""Message for the model if a command of its last list created files that it did not name."""
+"""Message for the model if a command of its last decision created files that it did not name."""
 
 
 def start_action(state: AgentState, event: ActionStarted) -> AgentState:
@@ -35,7 +35,7 @@ def start_action(state: AgentState, event: ActionStarted) -> AgentState:
 
 
 def queue_actions(state: AgentState, event: ActionQueued) -> AgentState:
-    """Put actions at the front of the queue, behind the one the user is being asked about."""
+    """Insert actions at the front of the queue, but after an action about which the user is being asked."""
     asked = 1 if state.approval is not None and state.approval.task_id is None else 0
     return replace(state, queue=state.queue[:asked] + event.actions + state.queue[asked:])
 
@@ -91,7 +91,7 @@ def finish_action(state: AgentState, event: ActionFinished) -> AgentState:
 
 
 def _changes_work(state: AgentState, event: ActionFinished) -> bool:
-    """Return whether files differ now; removing a file that the request itself made is no change."""
+    """Return whether the action changed files. Removing a file that this request created does not count."""
     return any(path not in event.removed or not _made_by_request(state, path) for path in event.changed)
 
 
@@ -103,7 +103,7 @@ def _made_by_request(state: AgentState, path: str) -> bool:
 
 
 def _left_behind(command: str, event: ActionFinished) -> tuple[str, ...]:
-    """Return new files that a command created without naming them, as test runs do."""
+    """Return new files that a command created but did not name, as test runs do."""
     made = (one for one in event.changes if one.before is None and one.after != FOLDER and not one.ignored)
     return tuple(
         one.path
@@ -128,7 +128,7 @@ def _support(event: ActionFinished, running: ActionStarted | None, command: str)
 
 def _progress(request: Request, event: ActionFinished) -> Request:
     if event.outcome == "refused":
-        return request  # a result to work with: nothing failed, and no failure was resolved
+        return request  # a refusal is no failure, and it resolves none
     known = tuple(path for path in request.changed if path not in event.changed)
     target = event.path or event.operation
     failing = tuple(one for one in request.failing if one != target and one not in event.changed)
@@ -147,7 +147,7 @@ def _after(state: AgentState, event: ActionFinished) -> AgentState:
     if event.task_id is not None:
         return replace(state, task_running=None)
     if event.outcome == "ok":
-        # A failed command goes back to the model before the work can count as done.
+        # The model must see a failed command before the work can count as done.
         following = state.next_step if event.exit_code in (None, 0) else "continue"
         ended = replace(state, running=None, status=Status.SUCCESS, queue=event.then + state.queue)
         return replace(ended, next_step=following)

@@ -1,4 +1,4 @@
-"""apply(state, event) -> state: the only writer of state. Pure, so resuming means loading and applying."""
+"""apply(state, event) -> state: the only way to change state. Pure: resuming a session applies its events."""
 
 from typing import assert_never
 
@@ -28,7 +28,7 @@ from duckflow.domain.work.memory import recalled_text
 from duckflow.domain.work.outcomes import ENDED, RequestOutcome
 
 SUMMARIES, SUMMARY = 5, 100
-"""Number of requests that are summarized in one line each, and the length of a line."""
+"""Number of earlier requests to summarize in one line each, and the largest length of such a line."""
 
 ONE_QUESTION = "You asked several questions at once. Ask one at most, the one whose answer decides most."
 """Message for the model after it asked more than one question (F6)."""
@@ -42,7 +42,7 @@ DOUBT = (
 
 SAID, SAID_LINE = 20, 150
 DECIDED, DECIDED_LINE = 60, 100
-"""Messages and decisions that outlive the transcript: how many, and characters of each."""
+"""Number of messages and decisions to keep after the transcript drops them, and characters of each."""
 
 REPLY_KEPT = 12_000
 
@@ -52,7 +52,7 @@ PRAISE_FROM = 8
 """Ratings from this value on, out of 10, count as praise."""
 
 SURE_FROM = 0.7
-"""A model counts as sure of itself from this confidence on."""
+"""Confidence from which on a model counts as sure of itself."""
 
 STATUS_AFTER: dict[RequestOutcome, Status] = {
     "done": Status.SUCCESS,
@@ -138,7 +138,7 @@ def _apply(state: AgentState, event: Event) -> AgentState:
             replied = replace(state, reply=head_and_tail(event.text, REPLY_KEPT))
             if event.text != state.closing:
                 return replied
-            # The conversation ends with the model's words, as it does after a reply without calls.
+            # The conversation ends with the model's words, as it does after a reply without tool calls.
             return remember(replace(replied, closing=""), TranscriptEntry(role="assistant", text=event.text))
         case events.ModeChanged():
             return replace(state, mode=event.mode)
@@ -151,7 +151,7 @@ def _apply(state: AgentState, event: Event) -> AgentState:
         case events.EffortChanged():
             return replace(state, effort=event.effort, effort_chosen=True)
         case events.ErrorReported() | events.SessionTitled() | events.MemoryKept() | events.Rewound():
-            return state  # rewound events are filtered out before they get here
+            return state  # rewound events are filtered out before this
         case _:
             assert_never(event)
 
@@ -193,7 +193,7 @@ def _user_message(state: AgentState, event: events.UserMessage) -> AgentState:
             goal=goal,
             objective=objective,
         )
-    # A question of the background stays open: this message does not answer it.
+    # A question of a background task stays open, because this message does not answer it.
     approval = state.approval if state.approval and state.approval.task_id else None
     fresh = replace(
         state,
@@ -246,7 +246,7 @@ def _decision(state: AgentState, event: events.DecisionMade) -> AgentState:
 
 
 def _decided(earlier: tuple[str, ...], decision: Decision) -> tuple[str, ...]:
-    """If there are too many, drop every other one of the older half, so that the whole course stays."""
+    """Add a decision's reason. If there are too many, drop every other one of the older half."""
     why = one_line(decision.rationale or decision.reply, DECIDED_LINE)
     if not why:
         return earlier

@@ -1,4 +1,4 @@
-"""Reduces approval questions and the answers to them (G1, G5)."""
+"""Applies events about approvals: questions, and the answers to them (G1, G5)."""
 
 import json
 
@@ -20,7 +20,7 @@ def ask_approval(state: AgentState, event: ApprovalRequested) -> AgentState:
 
 
 def answer_approval(state: AgentState, event: ApprovalAnswered) -> AgentState:
-    """Apply the answer: an approved action may run once, a refused one is remembered."""
+    """Apply the answer. An approved action may run once; a refused action is remembered."""
     approval = state.approval
     if approval is None or approval.approval_id != event.approval_id:
         return state
@@ -45,14 +45,14 @@ def answer_approval(state: AgentState, event: ApprovalAnswered) -> AgentState:
 
 
 def _works_again(request: Request | None) -> Request | None:
-    """Mark the request as running, so that a crash right after the answer counts as mid-work."""
+    """Mark the request as running, so that a crash right after the answer counts as a crash during work."""
     if request is None or request.outcome != "awaiting_approval":
         return request
     return replace(request, outcome=None)
 
 
 def count_unseen(state: AgentState, event: ActionFinished) -> tuple[str, ...]:
-    """Return the files changed since the user last looked; effects approved as a whole do not count."""
+    """Return the files changed since the user last answered. Effects approved as a whole do not count."""
     if state.list_granted or event.outcome != "ok" or event.exact:
         return state.unseen
     return tuple(dict.fromkeys((*state.unseen, *event.changed)))[-MOST_UNSEEN:]

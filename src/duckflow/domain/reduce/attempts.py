@@ -1,4 +1,4 @@
-"""Updates an objective: attempts and results, a verdict, a new strategy, a message from the user."""
+"""Updates an objective (request and progress): attempts, results, verdicts, strategies, messages."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ from duckflow.domain.work.objective import (
 )
 
 MOST_ATTEMPTS = 10
-"""Attempts kept; the user may ask for any number."""
+"""Number of attempts to keep. There may be more, because the user can always ask for another one."""
 
 MOST_LISTS, MOST_LINES = 50, 20
 _LINE = 200
@@ -27,13 +27,13 @@ _REQUEST = 200_000
 
 
 def digest_of(actions: Iterable[Action]) -> str:
-    """Return a digest of the operations and arguments of a list of actions, ignoring the reasons given."""
+    """Return a hash of the operations and arguments of these actions. Their stated reasons do not count."""
     calls = [[action.operation, action.args] for action in actions]
     return hashlib.sha256(json.dumps(calls, sort_keys=True).encode()).hexdigest()
 
 
 def note_list(objective: TaskObjective, actions: Sequence[Action]) -> TaskObjective:
-    """Record a list of actions that a decision wants to run."""
+    """Record the actions that a decision wants to run."""
     if not actions:
         return objective
     tried = TriedList(digest=digest_of(actions), revision=objective.revision)
@@ -49,7 +49,7 @@ def note_result(
     changed: bool = False,
     background: bool = False,
 ) -> TaskObjective:
-    """Record the result of an action, in a line that begins with its evidence id."""
+    """Record the result of an action as a line that begins with its evidence id."""
     current = _with_line(objective.current, _line(line), outcome)
     if not changed:
         return replace(objective, current=current)
@@ -61,7 +61,7 @@ def note_result(
 
 
 def put_first(objective: TaskObjective, requirement: str) -> TaskObjective:
-    """Put one requirement first and give all others the lowest priority."""
+    """Make this requirement the first one, and give all others the lowest priority."""
     first = RequirementItem(requirement=_line(requirement), priority=1)
     others = tuple(
         replace(one, priority=3) for one in objective.requirements if one.requirement != first.requirement
@@ -70,7 +70,7 @@ def put_first(objective: TaskObjective, requirement: str) -> TaskObjective:
 
 
 def begin_attempt(objective: TaskObjective, plan: ExecutionPlan) -> TaskObjective:
-    """Record the strategy and steps of the new attempt, and the constraints it adds."""
+    """Record the strategy and steps of a new attempt, and the constraints that its plan adds."""
     steps = _lines(plan.steps)[:MOST_LINES]
     current = replace(objective.current, strategy=_line(plan.strategy), plan=steps)
     return learn(replace(objective, current=current), plan.constraints)
@@ -79,7 +79,7 @@ def begin_attempt(objective: TaskObjective, plan: ExecutionPlan) -> TaskObjectiv
 def end_attempt(
     objective: TaskObjective, evaluation: SatisfactionEvaluation, checks: tuple[CheckResult, ...] = ()
 ) -> TaskObjective:
-    """Close the attempt after a verdict and count one more evaluation."""
+    """End the attempt after a verdict, and count the evaluation."""
     ended = replace(
         objective.current,
         score=evaluation.overall_score,
@@ -98,7 +98,7 @@ def end_attempt(
 
 
 def give_up_attempt(objective: TaskObjective, *, forbidden: bool) -> TaskObjective:
-    """Leave the current attempt; `forbidden` keeps it from being tried again."""
+    """End the current attempt without a verdict. If `forbidden`, its actions may not be repeated."""
     left = objective.current
     ended = (replace(left, score=objective.satisfaction),) if forbidden and left.tried else ()
     return replace(
@@ -115,9 +115,9 @@ def learn(objective: TaskObjective, constraints: Iterable[str]) -> TaskObjective
 
 
 def renew(objective: TaskObjective, said: str = "") -> TaskObjective:
-    """Add the user's message to the request and restart the count of evaluations (J6).
+    """Add the user's message to the request, and count evaluations from 0 again (J6).
 
-    Files may have changed outside meanwhile, so a list of actions that changed no file may be repeated.
+    The user may have changed files meanwhile, so actions that changed no file may be repeated.
     """
     request = objective.request
     if said.strip():

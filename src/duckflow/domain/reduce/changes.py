@@ -1,4 +1,4 @@
-"""Reduces undo and recovery: recorded changes, undone changes, and the state a crash left."""
+"""Applies events of undo and recovery: recorded changes, undone changes, and what a crash left."""
 
 from duckflow.domain.events import ActionFinished, ActionStarted, CommandEnded, Recovered, Undone
 from duckflow.domain.files.changes import MOST_CHANGE_SETS, ChangeSet
@@ -18,7 +18,7 @@ _ENDS = {
 
 
 def note_changes(state: AgentState, event: ActionFinished, running: ActionStarted | None) -> AgentState:
-    """Record the file changes of an action; `running` is that action as it was started."""
+    """Record the file changes of a finished action. `running` is the event with which it started."""
     command = _command(running)
     if not event.changes and (event.exact or not command):
         return state
@@ -34,7 +34,7 @@ def note_changes(state: AgentState, event: ActionFinished, running: ActionStarte
 
 
 def take_back(state: AgentState, event: Undone) -> AgentState:
-    """Record an undo and tell the model which files changed back."""
+    """Record an undo, and tell the model which files were restored."""
     earlier = _marked(state.change_sets, event)
     made = ChangeSet(
         action_id=event.undo_id,
@@ -53,7 +53,7 @@ def take_back(state: AgentState, event: Undone) -> AgentState:
 
 
 def note_recovery(state: AgentState, event: Recovered) -> AgentState:
-    """Record what was found after a crash; the chat's queue does not continue automatically."""
+    """Record what was found after a crash. The queued actions of the chat do not continue automatically."""
     lines = ["The program was stopped in the middle of the work and has been started again."]
     parts = (
         ("Done before that", event.finished),
@@ -71,7 +71,7 @@ def note_recovery(state: AgentState, event: Recovered) -> AgentState:
 
 
 def end_command(state: AgentState, event: CommandEnded) -> AgentState:
-    """Remove a background command; tell the model unless the command finished or the model stopped it."""
+    """Remove a background command. Tell the model, unless it stopped the command or it ended normally."""
     left = tuple(one for one in state.background_commands if one.id != event.command.id)
     ended = replace(state, background_commands=left)
     words = _ENDS.get(event.how)
@@ -81,7 +81,7 @@ def end_command(state: AgentState, event: CommandEnded) -> AgentState:
 
 
 def _marked(sets: tuple[ChangeSet, ...], event: Undone) -> tuple[ChangeSet, ...]:
-    """A redo marks the undo as undone, and the actions that it had undone count again."""
+    """Mark undone actions. A redo marks the undo as undone, so that its actions count again."""
     gone = set(event.takes_back)
     back = {one for undo in sets if event.redo and undo.action_id in gone for one in undo.takes_back}
     marks = {**dict.fromkeys(gone, True), **dict.fromkeys(back, False)}

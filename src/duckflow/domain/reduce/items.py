@@ -1,4 +1,4 @@
-"""Maintains the five items: cuts them to length, reports that, and checks them against each other."""
+"""Maintains the items (goal, constraints, plan and so on): limits their length and finds conflicts."""
 
 from collections.abc import Iterable
 
@@ -10,11 +10,11 @@ from duckflow.domain.text import cut, letters_of
 LONG, SHORT = 200, 100
 COUNTS = {"constraints": 2, "plan_brief": 3, "open_questions": 2, "context_refs": 100, "decision_log": 100}
 LOGS = ("context_refs", "decision_log")
-"""Lists that grow at the end, so that the oldest entries are dropped first."""
+"""Items to which entries are added at the end, so that the oldest entries are dropped first."""
 
 
 def set_items(items: Items, delta: StateDelta) -> tuple[Items, tuple[str, ...]]:
-    """Apply `delta`, each value cut to its limits; return the items and notes for the model (E1, E2)."""
+    """Return the items with `delta` applied, and notes for the model about values that were cut (E1, E2)."""
     changes: dict[str, str | tuple[str, ...]] = {}
     notes: list[str] = []
     for name, value in delta.model_dump(exclude_none=True).items():
@@ -30,7 +30,7 @@ def set_items(items: Items, delta: StateDelta) -> tuple[Items, tuple[str, ...]]:
 
 
 def check_items(items: Items, decision: Decision) -> Items:
-    """Add every conflict among the items as an open question (E4)."""
+    """Add each conflict between items as an open question (E4)."""
     open_still = tuple(one for one in items.open_questions if not _answered(one, items.decision_log))
     conflicts = list(_conflicts(items, decision))
     questions = (*conflicts, *(one for one in open_still if one not in conflicts))

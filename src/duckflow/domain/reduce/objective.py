@@ -1,4 +1,4 @@
-"""Reduces self-assessment: limits, vitals, requirements, verdicts, and the user's answers."""
+"""Applies events of self-assessment: limits, vitals, requirements, verdicts, and the user's answers."""
 
 from duckflow.domain.events import (
     ActionFinished,
@@ -27,7 +27,7 @@ from duckflow.domain.transitions import Status
 from duckflow.domain.work.objective import TaskObjective
 
 VITALS_KEPT = 60
-"""Vitals kept in state for the chart; the event log keeps all."""
+"""Number of vitals to keep in state for the chart. The event log keeps all."""
 
 COMMANDS_KEPT = 20
 
@@ -73,7 +73,7 @@ def change_vitals(state: AgentState, event: VitalsChanged) -> AgentState:
 
 
 def find_requirements(state: AgentState, event: RequirementsFound) -> AgentState:
-    """Set the requirements; the profile applies if the model named none."""
+    """Set the requirements. The kind of task applies if the model has named none."""
     request = state.request
     if request is None:
         return state
@@ -84,7 +84,7 @@ def find_requirements(state: AgentState, event: RequirementsFound) -> AgentState
 
 
 def take_verdict(state: AgentState, event: Evaluated) -> AgentState:
-    """Record an evaluation. Its checks take the next evidence ids."""
+    """Record an evaluation. Its checks get the next evidence ids."""
     request = state.request
     if request is not None:
         ended = end_attempt(request.objective, event.evaluation, event.results)
@@ -102,7 +102,7 @@ def plan_attempt(state: AgentState, event: AttemptPlanned) -> AgentState:
 
 
 def note_action(request: Request, event: ActionFinished, command: str, *, changed: bool) -> Request:
-    """Record an action's result and its command; `changed` says that files differ now from before it."""
+    """Record an action's result and its command. `changed` is True if the action changed files."""
     if command and event.outcome != "refused":
         ran = CommandRun(
             command=command,
@@ -118,7 +118,7 @@ def note_action(request: Request, event: ActionFinished, command: str, *, change
 
 
 def answer_consultation(state: AgentState, event: ConsultationAnswered) -> AgentState:
-    """Apply the user's answer to a consultation: counts start again, and the choice takes effect."""
+    """Apply the user's answer to a consultation: limits count from 0 again, and the choice takes effect."""
     consultation, request = state.consultation, state.request
     if consultation is None or consultation.consultation_id != event.consultation_id:
         return state

@@ -1,4 +1,4 @@
-"""Reduces plans and background tasks."""
+"""Applies events about plans and background tasks."""
 
 from duckflow.domain.events import PlanChanged, TaskListStarted, TaskReported
 from duckflow.domain.frozen import replace
@@ -7,13 +7,13 @@ from duckflow.domain.state import AgentState
 from duckflow.domain.work.plan import Plan, PlanStep, Task, WorkStatus, derive
 
 MOST_PLANS = 20
-"""Plans kept in state; the oldest is dropped first."""
+"""Number of plans to keep in state. The oldest are dropped first."""
 
 _RESULT = 300
 
 
 def change_plan(state: AgentState, event: PlanChanged) -> AgentState:
-    """Store the plan as it is now; a new one becomes the active plan."""
+    """Store a new version of a plan. A new plan becomes the active plan."""
     others = tuple(plan for plan in state.plans if plan.plan_id != event.plan.plan_id)
     if event.change == "deleted":
         active = None if state.active_plan_id == event.plan.plan_id else state.active_plan_id
@@ -30,7 +30,7 @@ def change_plan(state: AgentState, event: PlanChanged) -> AgentState:
 
 
 def start_tasks(state: AgentState, event: TaskListStarted) -> AgentState:
-    """Start a task list, and attach it to its step if it has one."""
+    """Start a task list. If it belongs to a step of a plan, add it to that step."""
 
     def with_list(step: PlanStep) -> PlanStep:
         if step.step_id != event.task_list.step_id:
@@ -42,7 +42,7 @@ def start_tasks(state: AgentState, event: TaskListStarted) -> AgentState:
 
 
 def end_tasks(state: AgentState, event: TaskReported) -> AgentState:
-    """End the task list and give the model its report."""
+    """Mark the task list as ended, and pass the report in the event to the model."""
     if state.task_list is None or state.task_list.list_id != event.list_id:
         return state
     ended = replace(state, task_list=replace(state.task_list, ended=True))
@@ -54,7 +54,7 @@ def end_tasks(state: AgentState, event: TaskReported) -> AgentState:
 
 
 def set_task(state: AgentState, task_id: str, status: WorkStatus, result: str | None = None) -> AgentState:
-    """Update one task and the statuses of its step and plan."""
+    """Update the status of a task, and those of its step and plan."""
 
     def changed(task: Task) -> Task:
         if task.task_id != task_id:

@@ -1,4 +1,4 @@
-"""Return to an earlier message: nothing is deleted, a marker says where the present begins (L8)."""
+"""Return to an earlier message. No event is deleted: a marker says where the session continues (L8)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,7 +9,7 @@ from duckflow.domain.state import AgentState, new_state
 
 
 def present(events: Iterable[StoredEvent]) -> Sequence[StoredEvent]:
-    """Return the events without those that a rewind removed from the conversation."""
+    """Return the events without those that a rewind has removed from the conversation."""
     kept: list[StoredEvent] = []
     for recorded in events:
         if isinstance(recorded.event, Rewound) and recorded.event.conversation:
@@ -19,7 +19,7 @@ def present(events: Iterable[StoredEvent]) -> Sequence[StoredEvent]:
 
 
 def rewind(state: AgentState, marker: StoredEvent, events: Sequence[StoredEvent]) -> AgentState:
-    """Return the state after a rewind: the earlier conversation, with the files and costs of now."""
+    """Return the state after a rewind: the earlier conversation, with the current files and costs."""
     past = new_state(state.session_id)
     upto = marker.event.to if isinstance(marker.event, Rewound) else marker.seq
     for recorded in present(one for one in events if one.seq < marker.seq):
@@ -37,7 +37,7 @@ def rewind(state: AgentState, marker: StoredEvent, events: Sequence[StoredEvent]
         change_sets=state.change_sets,
         evidence_count=state.evidence_count,
         vitals_over_time=state.vitals_over_time,
-        # Open questions and actions can't resume: the files and copies they refer to have changed.
+        # Open questions and actions can't continue, because files and copies have changed since.
         queue=(),
         running=None,
         task_running=None,

@@ -1,4 +1,4 @@
-"""The conversation with the model as kept in state: it only grows, until the older half is dropped."""
+"""The conversation with the model, as kept in state. It grows until its older half is dropped."""
 
 from collections.abc import Iterable, Mapping, Set
 
@@ -6,11 +6,11 @@ from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState, TranscriptEntry
 
 TRANSCRIPT_LIMIT = 6_000_000
-"""Characters of conversation kept in state. This exceeds the largest windows, which decide what a model is
-shown. Beyond it, the older half is dropped; the event log keeps everything."""
+"""Largest number of characters to keep in state, more than the largest context windows hold. Beyond that, the
+older half is dropped; the event log keeps everything."""
 
 TRANSCRIPT_ENTRIES = 5_000
-"""Entries kept, however short: adding one copies the list of all earlier ones."""
+"""Largest number of entries to keep, because adding an entry copies the whole list."""
 
 _GONE = "left out, look again if you need it"
 
@@ -27,12 +27,12 @@ def remember(state: AgentState, *entries: TranscriptEntry) -> AgentState:
 
 
 def tell(state: AgentState, *notes: str) -> AgentState:
-    """Append messages from the program to the model."""
+    """Append messages of the program for the model."""
     return remember(state, *(TranscriptEntry(role="user", text=note) for note in notes)) if notes else state
 
 
 def outdate(state: AgentState, *paths: str) -> tuple[AgentState, tuple[str, ...]]:
-    """Mark all entries that showed these files as stale, and return their ids (F5)."""
+    """Mark all entries that showed these files as stale, and return the ids of these entries (F5)."""
     old = {one for path in paths for one in state.shown_files.get(path, ())}
     return _mark(state, old)
 
@@ -40,9 +40,9 @@ def outdate(state: AgentState, *paths: str) -> tuple[AgentState, tuple[str, ...]
 def supersede(
     state: AgentState, subject: str, path: str | None, digest: str | None
 ) -> tuple[AgentState, tuple[str, ...]]:
-    """Mark results that a new one replaces as stale; return their ids if the new one shows a file.
+    """Mark results as stale that a new result replaces. Return their ids if the new result shows a file.
 
-    It replaces results of the same call, and those from another version of its file.
+    A result replaces earlier results of the same call, and results that show another version of its file.
     """
 
     def replaced(entry: TranscriptEntry) -> bool:
@@ -70,7 +70,7 @@ def _mark(state: AgentState, old: Set[str]) -> tuple[AgentState, tuple[str, ...]
 def _shown_files(
     before: Mapping[str, tuple[str, ...]], entries: Iterable[TranscriptEntry]
 ) -> Mapping[str, tuple[str, ...]]:
-    """Keep the files shown apart from the transcript, so that no loop has to scan it."""
+    """Return the ids of entries that show each file. Kept beside the transcript, so that no loop scans it."""
     shown = before
     for entry in entries:
         if entry.path and entry.digest and not entry.stale and entry.evidence_id:
@@ -79,7 +79,7 @@ def _shown_files(
 
 
 def _newest(transcript: tuple[TranscriptEntry, ...], limit: int) -> tuple[tuple[TranscriptEntry, ...], int]:
-    """Return the newest entries within `limit`, at least one. A stale result becomes a note."""
+    """Return the newest entries within `limit` characters, at least one. Stale results become notes."""
     current = tuple(_without_old(transcript[:-1])) + transcript[-1:]
     current = current[-TRANSCRIPT_ENTRIES // 2 :]
     size, start = 0, len(current)

@@ -1,1 +1,1 @@
-"""The work on a request: objective, checks, plan, outcomes."""
+"""Data about the work on a request: objective, checks, plan, memory, outcomes."""

@@ -1,4 +1,4 @@
-"""Checks: what the program ran or parsed to verify work, and the results (J10)."""
+"""Checks: what Duckflow ran or parsed to verify the work, and the results (J10)."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -7,7 +7,7 @@ from duckflow.domain.frozen import Frozen
 from duckflow.domain.text import one_line
 
 CheckKind = Literal["diagnostic", "example", "test"]
-"""A compiler, parser or linter; a call or script with a known result; a test of the project."""
+"""A compiler, parser or linter; a call or script with an expected result; a test of the project."""
 
 CheckState = Literal["passed", "failed", "not_run"]
 
@@ -22,7 +22,7 @@ class CheckResult(Frozen):
 
     kind: CheckKind
     name: str
-    """Subject of the check, in a form people use: `ruff`, `add(2, 3) == 5`, `tests/test_calc.py`."""
+    """Name of the check, in a form that people use: `ruff`, `add(2, 3) == 5`, `tests/test_calc.py`."""
     state: CheckState
     detail: str = ""
     """Description of the failure, or the reason why the check was not run."""
@@ -30,9 +30,9 @@ class CheckResult(Frozen):
     binding: bool = False
     """True if the request can't be done while the check fails."""
     before: bool = False
-    """True if it failed in the same way before the request changed anything."""
+    """True if the check failed in the same way before the request changed anything."""
     compared: bool = True
-    """False for a failure that took too long to compare with the time before the request."""
+    """False if there was no time to find out whether the check also failed before the request."""
     evidence_id: str = ""
     """Evidence id, once the check is part of a verdict."""
 
@@ -51,9 +51,9 @@ class CheckResult(Frozen):
 
 
 def settled(results: Iterable[CheckResult]) -> bool | None:
-    """Return False if a binding check failed, True if an example or a test passed and nothing failed.
+    """Return False if a binding check failed, True if an example or test passed and nothing failed.
 
-    None if nothing conclusive ran: that a file compiles does not show that it does what was asked.
+    None otherwise: that a file compiles does not show that it does what was requested.
     """
     seen = tuple(results)
     if any(one.state == "failed" and one.binding for one in seen):
@@ -63,7 +63,7 @@ def settled(results: Iterable[CheckResult]) -> bool | None:
 
 
 def checks_line(results: Iterable[CheckResult]) -> str:
-    """Summarize the quick checks of an edit for the model: findings in full, the others by name."""
+    """Return a summary of the checks after an edit for the model: failures in full, the others by name."""
     quiet: dict[str, None] = {}
     found: list[str] = []
     for one in results:

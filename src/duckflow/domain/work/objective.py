@@ -12,7 +12,7 @@ Priority = Literal[1, 2, 3]
 """Priority of a requirement: 1 is essential, 3 would be nice."""
 
 Support = Literal["change", "reading", "nothing"]
-"""Claim that evidence supports: something was done, something was read, or nothing (it failed)."""
+"""Claim that evidence can prove: something was done, something was read, or nothing (it failed)."""
 
 AsksFor = Literal["change", "information"]
 """A requirement asks for a change, or for information in the reply."""
@@ -33,11 +33,11 @@ Cap = Literal[
 """Reasons why the program lowered a score. `named_missing` occurs only in older sessions."""
 
 REPLY = "reply"
-"""Id by which an evaluator may cite the reply, if there is nothing else to cite."""
+"""Id by which an evaluator may cite the reply itself, if there is no other evidence."""
 
 
 class Evidence(Frozen):
-    """An observation with its id. It is no longer `current` if something newer replaced it."""
+    """An observation with its id. It is not `current` if a newer one has replaced it."""
 
     evidence_id: str
     text: str
@@ -52,13 +52,13 @@ class RequirementItem(Frozen):
     requirement: str
     priority: Priority = 1
     asks_for: AsksFor | None = None
-    """None if not stated: then it depends on what was done."""
+    """None if unknown: then it depends on whether the request changed something."""
     satisfaction: Share = 0.0
     evidence: tuple[str, ...] = ()
 
 
 class RequirementScore(Frozen):
-    """Score of one requirement in a verdict. `claimed` is the evaluator's score, None if it gave none."""
+    """Score of one requirement in a verdict. `claimed` is the evaluator's own score, None if it gave none."""
 
     requirement: str
     priority: Priority
@@ -69,7 +69,7 @@ class RequirementScore(Frozen):
 
 
 class SatisfactionEvaluation(Frozen):
-    """The verdict on a request; the program computes the overall score from the parts (J3)."""
+    """The verdict on a request. The program computes the overall score from the requirements' (J3)."""
 
     overall_score: Share
     done: bool
@@ -79,11 +79,11 @@ class SatisfactionEvaluation(Frozen):
     completion_recommendation: bool = False
     caps: tuple[Cap, ...] = ()
     by: Literal["model", "program", "nobody"] = "model"
-    """Judge; the program always does the arithmetic. `nobody` means that it was not judged."""
+    """Judge. The program always computes the overall score. `nobody` means that there is no verdict."""
 
 
 class EvaluationCase(Frozen):
-    """Input of an evaluation: the request, the evidence, and the reply."""
+    """Data for an evaluation: the request, the evidence, and the reply."""
 
     request: str
     requirements: tuple[RequirementItem, ...]
@@ -93,16 +93,16 @@ class EvaluationCase(Frozen):
     """True if nothing was changed or run, so that the reply itself is judged."""
     changed: bool = True
     wants_change: bool = False
-    """True if the model classified the request as work on files, so that doing nothing can't be enough."""
+    """True if the model classified the request as work on files, which can't be done without a change."""
     looked_up: bool = True
-    """True if the request looked something up, so that its reply has sources."""
+    """True if actions of the request looked something up, so that its reply has sources."""
     verification: Verification = "none"
     """Combined result of the commands and checks that the request must pass."""
     checks: tuple[CheckResult, ...] = ()
     failing: tuple[str, ...] = ()
-    """Targets on which an action failed and none has succeeded since."""
+    """Targets of failed actions with no later success."""
     unwanted: tuple[str, ...] = ()
-    """Actions the user refused."""
+    """Actions that the user refused."""
 
 
 class ExecutionPlan(Frozen):
@@ -117,7 +117,7 @@ class ExecutionPlan(Frozen):
 
 
 class TriedList(Frozen):
-    """Digest of a list of actions that was tried. `revision` is the file revision at its end."""
+    """Hash of a list of actions that was tried. `revision` counts the file changes up to its end."""
 
     digest: str
     changed: bool = False
@@ -125,7 +125,7 @@ class TriedList(Frozen):
 
 
 class AttemptResult(Frozen):
-    """The work between two evaluations and its results."""
+    """The work between two evaluations, and its results."""
 
     number: int
     strategy: str = ""
@@ -148,7 +148,7 @@ class ContinuationContext(Frozen):
     attempts: tuple[AttemptResult, ...] = ()
     errors: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
-    """Checks run before the last verdict, with results."""
+    """Checks that ran before the last verdict, with their results."""
     partial_successes: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     improvements: tuple[str, ...] = ()
@@ -159,12 +159,12 @@ class ContinuationContext(Frozen):
 
 
 class TaskObjective(Frozen):
-    """The user's request as checkable requirements, and everything learned while working on it."""
+    """The user's request as requirements that can be checked, and what was learned while working on it."""
 
     request: str
     requirements: tuple[RequirementItem, ...] = ()
     iterations: int = 0
-    """Evaluations since the user's last message."""
+    """Number of evaluations since the user's last message."""
     attempts: tuple[AttemptResult, ...] = ()
     """Evaluated attempts, oldest first."""
     current: AttemptResult = AttemptResult(number=1)

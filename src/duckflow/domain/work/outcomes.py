@@ -1,4 +1,4 @@
-"""Outcomes of requests and their statistics: overall, by kind of task, by model, and the targets (J7)."""
+"""Outcomes of requests, and statistics of them: overall, by kind of task, by model, and targets (J7)."""
 
 from typing import Literal
 
@@ -17,10 +17,10 @@ RequestOutcome = Literal[
     "provider_error",
     "interrupted",
 ]
-"""`accepted`: the user accepted an unsatisfactory result. `not_judged`: no judgement was possible."""
+"""`accepted`: the user accepted an unsatisfactory result. `not_judged`: no verdict was possible."""
 
 ENDED: tuple[RequestOutcome, ...] = ("done", "accepted", "not_judged", "stopped")
-"""Outcomes that end a request; after all others it continues."""
+"""Outcomes that end a request. After all other outcomes, it can continue."""
 
 PAUSES: tuple[RequestOutcome, ...] = (
     "pending_user",
@@ -29,11 +29,11 @@ PAUSES: tuple[RequestOutcome, ...] = (
     "provider_error",
     "interrupted",
 )
-"""Outcomes after which the user had to say more. Giving permission does not count."""
+"""Outcomes after which the user had to write more. Giving an approval does not count."""
 
 
 class RequestStats(Frozen):
-    """Statistics of a group of requests; None where nothing is known."""
+    """Statistics of a group of requests. A value is None if it is unknown."""
 
     by: Literal["all", "profile", "model", "target"] = "all"
     name: str = ""
@@ -43,11 +43,11 @@ class RequestStats(Frozen):
     done_at_once: float | None = None
     """Share that ended as done without another message from the user."""
     accepted: float | None = None
-    """Share that the user accepted although unsatisfactory."""
+    """Share that the user accepted although it was unsatisfactory."""
     not_judged: float | None = None
     """Share that could not be judged."""
     attempts: float | None = None
-    """Mean attempts of the judged requests."""
+    """Mean number of attempts, of requests that were judged."""
     satisfaction: float | None = None
     """Mean score at the last evaluation."""
     rating: float | None = None

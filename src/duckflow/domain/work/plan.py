@@ -1,4 +1,4 @@
-"""Plan > PlanStep > Task: long work in parts, whose statuses are derived from what was done (B1, B4)."""
+"""Plan > PlanStep > Task: long work in parts. Statuses are computed from the tasks (B1, B4)."""
 
 import secrets
 from collections.abc import Hashable, Mapping, Sequence
@@ -22,7 +22,7 @@ def new_id(kind: Literal["plan", "step", "task", "list"]) -> str:
 
 
 class Task(Frozen):
-    """One call of an operation, to be run in the background."""
+    """One call of an operation, to run in the background."""
 
     task_id: str
     operation: str
@@ -43,7 +43,7 @@ class PlanStep(Frozen):
 
 
 class Plan(Frozen):
-    """A plan towards a goal. `approved` is the user's answer; the status is derived from it and the steps."""
+    """A plan for a goal. `approved` is the user's answer; the status is computed from it and the steps."""
 
     plan_id: str
     name: str
@@ -65,14 +65,14 @@ class Plan(Frozen):
 
     @property
     def current(self) -> PlanStep | None:
-        """The current step: the one in progress, otherwise the first that can start."""
+        """The current step: the one in progress, otherwise the first one that can start."""
         going = [step for step in self.steps if step.status == "in_progress"]
         waiting = [step for step in self.steps if step.status == "pending" and not unmet(self, step)]
         return next(iter(going + waiting), None)
 
 
 class TaskList(Frozen):
-    """Tasks that run or ran in the background, for a step or independent of any."""
+    """Tasks that are running or ran in the background, for a step of a plan or for none."""
 
     list_id: str
     step_id: str | None = None
@@ -81,18 +81,18 @@ class TaskList(Frozen):
 
 
 def unmet(plan: Plan, step: PlanStep) -> tuple[PlanStep, ...]:
-    """Return the steps this one depends on that are not complete."""
+    """Return the steps on which this one depends and that are not complete."""
     needed = (plan.step(step_id) for step_id in step.depends_on)
     return tuple(one for one in needed if one is not None and one.status != "completed")
 
 
 def status_of(tasks: Sequence[Task]) -> WorkStatus:
-    """Return the status of a step from its tasks."""
+    """Return the status of a step, computed from its tasks."""
     return _combined({task.status for task in tasks})
 
 
 def derive(plan: Plan) -> Plan:
-    """Return the plan with all derived statuses updated (B4)."""
+    """Return the plan with all its statuses computed again (B4)."""
     steps = tuple(
         replace(step, status=status_of(step.task_list)) if step.task_list else step for step in plan.steps
     )
@@ -103,7 +103,7 @@ def derive(plan: Plan) -> Plan:
 
 
 def find_cycle(depends_on: Mapping[Node, Sequence[Node]]) -> tuple[Node, ...]:
-    """Return a dependency cycle, its first member repeated at the end; () if it has none."""
+    """Return a cycle of dependencies, with its first member repeated at the end; empty if there is none."""
     try:
         TopologicalSorter(depends_on).prepare()
     except CycleError as exc:
