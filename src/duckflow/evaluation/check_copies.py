@@ -1,7 +1,7 @@
 """Copies of the workspace in which checks run, so that checks can't change the workspace itself.
 
-Each command gets a private copy from the sandbox. Without one, or if a few files suffice, files are copied
-instead and deleted after each round of checks, because commands may have left links in them.
+Each command gets a private copy from the sandbox. If the sandbox has no copies, or a few files are enough,
+the files are copied instead, and deleted after each round because commands may have left links there.
 """
 
 import asyncio
