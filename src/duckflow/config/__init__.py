@@ -1,1 +1,1 @@
-"""Settings: their models, their sources, and the folders on the user's machine."""
+"""Settings: their data models, their sources, and the folders for Duckflow's own files."""

@@ -1,4 +1,4 @@
-"""The settings by dotted key (`llm.embedded.window`) and by environment variable."""
+"""All settings, by dotted key (`llm.embedded.window`) and by environment variable."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -15,7 +15,7 @@ SHORT_VARIABLES: Mapping[str, str] = {
     "DUCKFLOW_MODE": "mode",
     "DUCKFLOW_LANGUAGE": "language",
 }
-"""Environment variables with short names, instead of DUCKFLOW_SECTION__KEY."""
+"""Environment variables that have a short name instead of DUCKFLOW_SECTION__KEY."""
 
 REMOVED = (
     *("duck_pacemaker.base_loops", "duck_pacemaker.factors", "duck_pacemaker.complexity"),
@@ -24,7 +24,7 @@ REMOVED = (
     *("evaluation.done_at", "evaluation.unproven_at_most", "evaluation.weights", "memory.max_entries"),
     *("llm.candidates_time_s", "web.max_bytes", "web.timeout_s"),
 )
-"""Settings of earlier versions whose values are fixed now, so that no other key is suggested for them."""
+"""Settings of earlier versions that no longer exist. No similar key is suggested for them."""
 
 
 @cache
@@ -73,7 +73,7 @@ def nearest(key: str) -> str | None:
 
 
 def choices(annotation: object) -> tuple[object, ...]:
-    """Return all values a setting can have, or () if they can't be enumerated."""
+    """Return all values that a setting can have; empty if they can't be listed."""
     if annotation is bool:
         return (True, False)
     if get_origin(annotation) is Literal:

@@ -1,4 +1,4 @@
-"""One source of settings: values by dotted key, each validated, and the place each was written."""
+"""One source of settings: validated values by dotted key, and where each was written."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -26,13 +26,13 @@ _TYPE_KEYS: Mapping[str, str] = {
     "string_too_long": "config.too_long",
     "outside_workspace": "config.outside_workspace",
 }
-"""Pydantic's error types and the catalogue key for each."""
+"""Catalogue key of the message for each of pydantic's error types."""
 
 _BOUNDS = {"greater_than_equal": "≥", "greater_than": ">", "less_than_equal": "≤", "less_than": "<"}
 
 
 class SettingsLayer(NamedTuple):
-    """Values by dotted key, and the file, variable or flag that each came from."""
+    """Values by dotted key, and the file, variable or flag from which each came."""
 
     kind: Kind
     values: Mapping[str, object]
@@ -40,7 +40,7 @@ class SettingsLayer(NamedTuple):
     text: str = ""
 
     def place(self, key: str) -> str:
-        """Return the place to show the user: the origin, with the line number for a file."""
+        """Return where a value was written, for the user: the origin and, for a file, the line number."""
         line = line_of(key, self.text) if self.text else None
         origin = self.origins[key]
         return f"{origin}:{line}" if line else origin
@@ -57,7 +57,7 @@ def flatten(tables: Mapping[str, object], prefix: str = "") -> Iterator[tuple[st
 
 
 def checked(layer: SettingsLayer) -> SettingsLayer:
-    """Refuse unknown keys, and validate each value separately, so that overridden values are checked too."""
+    """Refuse unknown keys, and validate each value separately, so that overridden values are checked, too."""
     for key in layer.values:
         if key not in leaves():
             raise _unknown(layer, key)
@@ -89,7 +89,7 @@ def find_fault(key: str, value: object) -> Mapping[str, Any] | None:
 
 
 def validate(values: Mapping[str, object]) -> Settings:
-    """Build settings from dotted keys, as strict JSON: "20" is no number, but a list becomes a tuple."""
+    """Build settings from dotted keys, as strict JSON: "20" is not a number, but a list becomes a tuple."""
     nested: dict[str, Any] = {}
     for key, value in values.items():
         *path, last = key.split(".")
@@ -114,7 +114,7 @@ def _sentence(layer: SettingsLayer, key: str, fault: Mapping[str, Any]) -> Usage
 
 
 def shown(value: object) -> str:
-    """Format a value briefly as TOML, without terminal control characters."""
+    """Format a value as short TOML, without control characters."""
     if value is None:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""Loading settings: defaults < user's file < project's file < environment < flags (M5)."""
+"""Loads settings. Later sources win: defaults, user's file, project's file, environment, flags (M5)."""
 
 import os
 import tomllib
@@ -39,13 +39,13 @@ class SettingSource(Frozen):
 
 
 class LoadedSettings(Frozen):
-    """The settings, the source of each by dotted key, and notices for the user."""
+    """The settings, the source of each one by dotted key, and notices for the user."""
 
     settings: Settings
     sources: Mapping[str, SettingSource]
     notices: tuple[TextLine, ...] = ()
     project: Mapping[str, str] = Field(default_factory=dict[str, str])
-    """The project's files that may act, by path, with their content when trusted."""
+    """The trusted files of the project that affect Duckflow: contents by path."""
 
 
 class SettingRow(Frozen):
@@ -69,9 +69,9 @@ def load(
     flags: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> LoadedSettings:
-    """Load the settings for a folder; `flags` are by dotted key, and None means not given.
+    """Load the settings for a folder. `flags` are values by dotted key; None means that a flag was not given.
 
-    `digest` identifies the project's files as they were trusted; changed files are ignored.
+    `digest` identifies the project's files as the user trusted them. If they have changed, they are ignored.
     """
     layers = [_from_text("user", user_file(), read_text(user_file()))]
     notices: list[TextLine] = []
@@ -96,14 +96,14 @@ def load(
 def load_as_trusted(
     workspace: Path, *, trust: bool = False, flags: Mapping[str, object] | None = None
 ) -> LoadedSettings:
-    """Load the settings without asking: the project's settings apply if the user trusts them already."""
+    """Load the settings without asking. The project's settings apply if the user already trusts them."""
     known = None if trust else trust_state(workspace)
     trusted = known is None or known.status == "trusted"
     return load(workspace, trusted=trusted, digest=known.digest if known and trusted else None, flags=flags)
 
 
 def rows(loaded: LoadedSettings) -> tuple[SettingRow, ...]:
-    """Return every setting with its value as TOML and its source, for `duckflow config show`."""
+    """Return every setting, its value as TOML, and its source, for `duckflow config show`."""
     values = flatten(loaded.settings.model_dump(mode="json"))
     return tuple(
         SettingRow(key=key, value=shown(_listed(value)), source=loaded.sources[key]) for key, value in values
@@ -111,7 +111,7 @@ def rows(loaded: LoadedSettings) -> tuple[SettingRow, ...]:
 
 
 def _listed(value: object) -> object:
-    """Show only the names in a table: its values may be secret keys."""
+    """Replace a table by its names, because its values may be secret."""
     return list(cast("dict[str, object]", value)) if isinstance(value, dict) else value
 
 
@@ -121,8 +121,8 @@ def _from_text(kind: Kind, path: Path, text: str | None) -> SettingsLayer:
 
 
 def _from_environment(environ: Mapping[str, str]) -> SettingsLayer:
-    # If a short and a long name are set, the long one wins. Other names, such as DUCKFLOW_STATE_DIR, have
-    # no double underscore.
+    # If both a short and a long name are set, the long one wins. Variables that are not settings, such as
+    # DUCKFLOW_STATE_DIR, have no double underscore.
     origins = {key: variable for variable, key in SHORT_VARIABLES.items() if environ.get(variable)}
     for variable in sorted(environ):
         if variable.startswith(_PREFIX) and "__" in variable and environ[variable]:
@@ -135,7 +135,7 @@ def _from_environment(environ: Mapping[str, str]) -> SettingsLayer:
 
 
 def _value(key: str, raw: str) -> object:
-    """Parse the text as TOML if the setting accepts that, otherwise keep it: 20 is a number, qwen a name."""
+    """Parse a text as TOML if the setting accepts the result (20 is a number), otherwise keep it as text."""
     try:
         parsed = tomllib.loads(f"value = {raw}")
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Folders on the user's machine: state, configuration, cache. Never in the workspace."""
+"""Folders for Duckflow's own files on this machine: state, configuration, cache. Never in the workspace."""
 
 import os
 import stat
@@ -11,22 +11,22 @@ _PRIVATE = 0o700
 
 
 def state_dir() -> Path:
-    """Return the folder for sessions; created, and readable by the user only."""
+    """Return the folder for sessions. It is created if missing, and only the user can read it."""
     return _created("DUCKFLOW_STATE_DIR", "state")
 
 
 def config_dir() -> Path:
-    """Return the folder of the user's configuration; not created."""
+    """Return the folder of the user's configuration. It is not created."""
     return _given("DUCKFLOW_CONFIG_DIR") or _usual("config")
 
 
 def cache_dir() -> Path:
-    """Return the folder for model weights and other replaceable files; created."""
+    """Return the folder for model weights and other replaceable files. It is created if missing."""
     return _created("DUCKFLOW_CACHE_DIR", "cache")
 
 
 def checkouts_dir() -> Path:
-    """Return the folder with the fleet's copies of repositories; created. Tools may work in it."""
+    """Return the folder with the fleet's copies of repositories, where tools may work. Created if missing."""
     return _created("DUCKFLOW_FLEET_DIR", "data", "fleet")
 
 
@@ -41,7 +41,7 @@ def _usual(kind: str) -> Path:
 
 @cache
 def _found(kind: str, _home: str | None, _wish: str | None) -> Path:
-    """Cache the folder while HOME and the XDG variable stay the same: loops ask for it often."""
+    """Return the folder. Cached until HOME or the XDG variable changes, because loops ask for it often."""
     import platformdirs  # noqa: PLC0415 - costs more than all the rest here
 
     return getattr(platformdirs, f"user_{kind}_path")("duckflow", appauthor=False)
@@ -54,9 +54,9 @@ def _given(variable: str) -> Path | None:
 
 
 def _create(place: Path, *, ours: bool = False) -> Path:
-    """Create the folder. An existing one is made private only if it is `ours`; otherwise others may read it.
+    """Create the folder. An existing one is made private only if it is `ours`.
 
-    A link, or a folder that another user owns or can write to, would let them plant files that we trust.
+    Refuse a link, or a folder that others own or can write to: they could place files there that we trust.
     """
     try:
         place.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Permitted settings of a project's file: it may tighten, never loosen, and never choose the model (M5)."""
+"""Settings that a project's file may change: it can make rules stricter, but not choose the model (M5)."""
 
 from collections.abc import Mapping
 from operator import attrgetter
@@ -30,13 +30,13 @@ PROJECT_MAY_SET: Mapping[str, Direction] = {
     "shell.disk_mb": "lower",
     "mcp.servers": "adds",
 }
-"""Settings that a project may change, and in which direction. All others belong to the user."""
+"""Settings that a project may change, and in which direction. Only the user can change all others."""
 
 
 def tighten(
     layer: SettingsLayer, user: Settings, user_file: Path
 ) -> tuple[SettingsLayer, list[dict[str, str]]]:
-    """Return the layer without values that would loosen the user's settings, and a list of those left out."""
+    """Return the layer without values that loosen the user's settings, and the left-out values."""
     for key in layer.values:
         if key not in PROJECT_MAY_SET:
             raise UsageError(
@@ -73,7 +73,7 @@ def _loosens(direction: Direction, now: object, wanted: object) -> bool:
 
 
 def _loose_server(server: Mapping[str, object]) -> bool:
-    """Return whether a project's server leaves the sandbox, may write, or uses data of the user."""
+    """Return whether a project's server would leave the sandbox, write files, or use data of the user."""
     free = ("command", "url", "enabled", "network", "start_timeout_s", "timeout_s")
     strict = (("sandbox", True), ("workspace", "read"), ("workspace", "none"))
     return any(key not in free and (key, value) not in strict for key, value in server.items())

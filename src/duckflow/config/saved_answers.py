@@ -1,4 +1,4 @@
-"""Small answers by the user that outlive a session, as a JSON file in the user's state directory."""
+"""Answers of the user that outlive a session, in a JSON file in the user's state folder."""
 
 import json
 from typing import cast
@@ -9,7 +9,7 @@ from duckflow.domain.errors import UserError
 
 
 class SavedAnswers:
-    """Texts by name in one file. An unreadable file counts as empty, so that the user is asked again."""
+    """Texts by name in one file. An unreadable file counts as empty, and the user is asked again."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""The language setting, which help and errors need before anything else is loaded."""
+"""The language setting alone, which help and errors need before other settings are loaded."""
 
 from duckflow.config.places import config_dir
 from duckflow.config.toml_file import parse, read_text
@@ -8,7 +8,7 @@ USER_FILE = "config.toml"
 
 
 def configured_language() -> str:
-    """Return the language in the user's file, or "auto"; problems are reported when the file is loaded."""
+    """Return the language in the user's file, or "auto". Faults are reported when all settings are loaded."""
     path = config_dir() / USER_FILE
     try:
         language: object = parse(read_text(path) or "", path).get("language", "auto")

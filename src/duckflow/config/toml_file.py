@@ -1,4 +1,4 @@
-"""Files written by users, mostly TOML: every problem with one is reported in one sentence."""
+"""Reads and writes files that users edit, mostly TOML. Every fault is reported in one sentence."""
 
 import os
 import stat
@@ -12,7 +12,7 @@ from duckflow.domain.patterns import lazy_regex
 
 MAX_BYTES = 1_000_000
 _SEARCHED = 20_000
-"""Characters up to which a key's line is searched for, because the search parses the text many times."""
+"""Longest text, in characters, in which to look for the line of a key: each attempt parses the text."""
 _CANDIDATES = 20
 _PLACE = lazy_regex(r"\(at (?:line (\d+), column (\d+)|end of document)\)")
 
@@ -47,8 +47,8 @@ def _read(path: Path) -> bytes:
 
 
 def save_text(path: Path, text: str) -> None:
-    """Write a private file durably and atomically; OSError if it fails."""
-    real = Path(os.path.realpath(path))  # keep a symbolic link, as dotfile managers use them
+    """Write a private file durably and atomically. Raise OSError if that fails."""
+    real = Path(os.path.realpath(path))  # write to the target of a link, as dotfile managers use links
     descriptor, temporary = tempfile.mkstemp(dir=real.parent, prefix=f".{real.name}-")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -67,7 +67,7 @@ def parse(text: str, path: Path) -> dict[str, Any]:
         return tomllib.loads(text)
     except RecursionError as exc:
         raise UsageError("config.too_deep", path=path) from exc
-    except ValueError as exc:  # also raised for a number of 5,000 digits, not only for bad TOML
+    except ValueError as exc:  # also raised for a number with 5,000 digits, not only for invalid TOML
         line, column = _place(str(exc), text)
         reason = _PLACE.sub("", str(exc)).strip()
         raise UsageError("config.broken", path=path, line=line, column=column, reason=reason) from exc
@@ -82,13 +82,13 @@ def _place(message: str, text: str) -> tuple[int, int]:
 
 
 def line_of(key: str, text: str) -> int | None:
-    """Return the number of the line that sets a dotted key, found by parsing the text up to it, or None."""
+    """Return the number of the line that sets a dotted key, None if it is not found by parsing."""
     if len(text) > _SEARCHED:
         return None
     lines = [f"{line}\n" for line in text.split("\n")]
     word = key.rpartition(".")[2]
     for start in [number for number, line in enumerate(lines) if word in line][:_CANDIDATES]:
-        # The text parses again at the end of the value, which may take several lines.
+        # The text is valid again at the end of the value, which may be some lines further down.
         parsed = (_has("".join(lines[:end]), key) for end in range(start + 1, start + _CANDIDATES))
         if next((has for has in parsed if has is not None), False):
             return None if _has("".join(lines[:start]), key) else start + 1
@@ -96,7 +96,7 @@ def line_of(key: str, text: str) -> int | None:
 
 
 def _has(text: str, key: str) -> bool | None:
-    """Return whether a TOML text sets the key; None if it does not parse."""
+    """Return whether a TOML text sets the key. None if it is not valid TOML."""
     try:
         found: Any = tomllib.loads(text)
     except (ValueError, RecursionError):

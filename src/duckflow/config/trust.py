@@ -1,7 +1,7 @@
-"""Trust: nothing in a project takes effect before the user trusts its folder and configuration (SAFETY 6).
+"""Trust: no file of a project takes effect before the user trusts its folder and files (SAFETY 6).
 
-Trust is remembered by the folder's real path and a hash of the configuration, in the user's state directory.
-It covers what was shown: after a change to the files or a move of the folder, the user is asked again.
+Trust is stored in the user's state folder, as the folder's real path and a hash of the project's files. After
+a change to these files or a move of the folder, the user is asked again.
 """
 
 import hashlib
@@ -26,31 +26,31 @@ _MOST_FILES, _MOST_FOLDERS = 200, 5
 _TRUSTED = SavedAnswers(TRUST_FILE)
 
 TrustStatus = Literal["nothing", "trusted", "unknown", "changed"]
-"""Trust in a configuration: none exists, trusted as it is, never trusted, or changed since it was trusted."""
+"""Trust in a project's files: there are none, trusted, never trusted, or changed since they were trusted."""
 
 
 class Trust(Frozen):
-    """A folder, its present configuration, and whether the user trusts it."""
+    """A folder, its files that affect Duckflow, and whether the user trusts them."""
 
     folder: str
     path: str
     status: TrustStatus
     digest: str = ""
     content: str = ""
-    """Configuration to show verbatim before the question."""
+    """All these files as one text, to show to the user before the question."""
     files: Mapping[str, str] = Field(default_factory=dict[str, str])
-    """The same configuration by file."""
+    """The same files: contents by path."""
 
 
 def trust_state(folder: Path) -> Trust:
-    """Return the trust in this folder; UsageError if its configuration can't be read."""
+    """Return whether the user trusts this folder. Raise UsageError if its files can't be read."""
     real = os.path.realpath(folder)
     names = acting_files(Path(real))
     files = {name: content for name in names if (content := read_text(Path(real) / name)) is not None}
     path = Path(real) / next(iter(files), PROJECT_FILE)
     if not files:
         return Trust(folder=real, path=str(path), status="nothing")
-    # A configuration file alone is hashed without a heading, so that earlier trust stays valid.
+    # A single configuration file is hashed without a heading, so that trust given earlier stays valid.
     content = "".join(f"[{name}]\n{text}\n" for name, text in files.items())
     content = files[PROJECT_FILE] if [*files] == [PROJECT_FILE] else content
     digest = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
@@ -60,14 +60,14 @@ def trust_state(folder: Path) -> Trust:
 
 
 def acting_files(folder: Path) -> list[str]:
-    """Return the project's files that affect Duckflow: configuration, hooks with their scripts, commands."""
+    """Return the project's files that affect Duckflow: configuration, hooks with scripts, commands."""
     alone = [name for name in (PROJECT_FILE, PROJECT_HOOKS) if os.path.lexists(folder / name)]
     found = [path for below in (_HOOK_SCRIPTS, PROJECT_COMMANDS) for path in files_below(folder, below)]
     return [*alone, *sorted(found)[:_MOST_FILES]]
 
 
 def files_below(folder: Path, below: str) -> list[str]:
-    """Return the files below a subfolder, relative to the folder; links to folders are not followed."""
+    """Return the files below a subfolder, relative to `folder`. Links to folders are not followed."""
     found: list[str] = []
     for place, folders, names in os.walk(folder / below):
         relative = Path(place).relative_to(folder)
@@ -77,5 +77,5 @@ def files_below(folder: Path, below: str) -> list[str]:
 
 
 def remember_trust(trust: Trust) -> None:
-    """Trust the folder, as long as its configuration stays the one in `trust`."""
+    """Store that the user trusts the folder as long as its files are those in `trust`."""
     _TRUSTED.save({**_TRUSTED.load(), trust.folder: trust.digest})

@@ -1,1 +1,1 @@
-"""Files written by users: parsed strictly, so that every mistake is reported in one sentence."""
+"""Files that users write. They are parsed strictly, so that every mistake is reported in one sentence."""

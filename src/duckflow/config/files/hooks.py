@@ -1,4 +1,4 @@
-"""Hook files: JSON as in Claude Code's settings, parsed strictly, because hooks protect the user."""
+"""Hook files: JSON as in Claude Code's settings. Parsed strictly, because hooks protect the user."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ _LONGEST_S = 3_600.0
 
 
 def read_hooks(path: Path, *, named: bool = False) -> HookList:
-    """Read the hooks of a file. A missing file has none, but is an error if the user `named` it."""
+    """Read the hooks of a file. A missing file has no hooks, but is an error if the user `named` it."""
     content = read_text(path)
     if content is None and named:
         raise UsageError("hooks.broken", path=path, reason="there is no such file")
@@ -21,7 +21,7 @@ def read_hooks(path: Path, *, named: bool = False) -> HookList:
 
 
 def parse_hooks(content: str, origin: str) -> HookList:
-    """Parse hooks from text. Any mistake is a UsageError, since a hook that protects must not be dropped."""
+    """Parse hooks. Any mistake is a UsageError, because a hook that protects the user must not be lost."""
     try:
         tables: object = _table(json.loads(content)).get("hooks", {})
         hooks: list[Hook] = []

@@ -1,4 +1,4 @@
-"""Markdown files for commands and skills: fields between `---` lines at the top, then the text."""
+"""Markdown files for commands and skills: fields between `---` lines at the top, then text."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ _DESCRIPTION = 1_000
 
 
 def split_front(content: str) -> tuple[dict[str, str], str]:
-    """Split a file into the fields at its top and the text below. Only plain values are supported."""
+    """Return the fields at the top of a file, and the text below them. Only plain values are supported."""
     lines = content.replace("\r\n", "\n").split("\n")
     if lines[0].strip() != "---" or "---" not in (line.rstrip() for line in lines[1:]):
         return {}, content
@@ -42,7 +42,7 @@ def _unquoted(value: str) -> str:
 
 
 def read_commands(folder: Path, project: Mapping[str, str]) -> tuple[CustomCommand, ...]:
-    """Return the commands of the user and of a trusted project; for equal names the user's wins."""
+    """Return the commands of the user and of a trusted project. Of equal names, the user's is used."""
     theirs = {
         str(PurePosixPath(path).relative_to(PROJECT_COMMANDS)): content
         for path, content in project.items()
@@ -81,7 +81,7 @@ def skill_folders(root: Path) -> list[str]:
 
 
 def describe_skill(folder: str, content: str, *, own: bool) -> Skill:
-    """Return a skill as its file describes it."""
+    """Return a skill, with the name and description in its file."""
     said, body = split_front(content)
     name = said.get("name", "")
     about = said.get("description") or next((line.strip("# ") for line in body.split("\n") if line), "")

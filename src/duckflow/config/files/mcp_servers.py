@@ -1,4 +1,4 @@
-"""MCP servers in the user's configuration file: tables are added or removed, the rest stays unchanged."""
+"""Adds MCP servers to the user's configuration file, or removes them. All other text stays unchanged."""
 
 import json
 import os
@@ -18,7 +18,7 @@ _LARGEST = 1_000_000
 
 
 def add_server(path: Path, name: str, server: McpServer) -> None:
-    """Add a server to the file; UsageError if the name is taken or not allowed."""
+    """Add a server to the file. Raise UsageError if the name is taken or not allowed."""
     if not _NAME.fullmatch(name):
         raise UsageError("mcp.bad_name", name=name)
     before = read_text(path) or ""
@@ -28,7 +28,7 @@ def add_server(path: Path, name: str, server: McpServer) -> None:
 
 
 def remove_server(path: Path, name: str) -> None:
-    """Remove a server; UsageError if it does not exist or only a person can remove it from the file."""
+    """Remove a server. Raise UsageError if there is none, or if the file is too unusual to change safely."""
     before = read_text(path) or ""
     if name not in _servers(parse(before, path)):
         raise UsageError("mcp.no_such", name=name)
@@ -50,7 +50,7 @@ def remove_server(path: Path, name: str) -> None:
 
 
 def read_foreign(path: Path) -> tuple[dict[str, McpServer], dict[str, str]]:
-    """Read the servers in another agent's JSON (`mcpServers`), and the reason for each unusable one."""
+    """Return two tables from another agent's JSON: the servers, and the reason for each unusable server."""
     try:
         with path.open("rb") as file:
             found: Any = json.loads(file.read(_LARGEST))
@@ -61,7 +61,7 @@ def read_foreign(path: Path) -> tuple[dict[str, McpServer], dict[str, str]]:
 
 
 def foreign_servers(entries: Mapping[str, Any]) -> tuple[dict[str, McpServer], dict[str, str]]:
-    """Convert servers from another agent's format; also return the reason for each unusable one."""
+    """Convert servers from another agent's format. Return them, and the reason for each unusable server."""
     servers: dict[str, McpServer] = {}
     unusable: dict[str, str] = {}
     for given, entry in entries.items():
@@ -77,7 +77,7 @@ def foreign_servers(entries: Mapping[str, Any]) -> tuple[dict[str, McpServer], d
 
 
 def _foreign(entry: Mapping[str, Any]) -> McpServer:
-    """Convert an entry as written for Claude, Cursor or VS Code, which all allow network access."""
+    """Convert an entry written for Claude, Cursor or VS Code. These allow servers to use the network."""
     command = (entry["command"], *entry.get("args", ())) if entry.get("command") else ()
     url = str(entry.get("url") or entry.get("serverUrl") or "")
     return McpServer(
@@ -92,13 +92,13 @@ def _foreign(entry: Mapping[str, Any]) -> McpServer:
 
 
 def named_paths(command: Sequence[str]) -> tuple[str, ...]:
-    """Return existing paths in the arguments: a server started with a folder is meant to read it."""
+    """Return the arguments that are existing paths, because the server is probably meant to read them."""
     words = (os.path.expanduser(word) for word in command[1:])  # noqa: PTH111 - Path's own can raise
     return tuple(word for word in words if os.path.isabs(word) and os.path.exists(word))  # noqa: PTH110, PTH117
 
 
 def _filled(values: object) -> dict[str, str]:
-    """Convert variables to our `${NAME}` form."""
+    """Convert references to variables to the form `${NAME}`."""
     pairs = cast("dict[str, object]", values).items() if isinstance(values, dict) else ()
     return {key: re.sub(r"\$\{(?:env:)?(\w+)(?::-[^}]*)?\}", r"${\1}", str(one)) for key, one in pairs}
 
@@ -115,7 +115,7 @@ def _table(name: str, server: McpServer) -> str:
 
 
 def _toml(value: object) -> str:
-    """Format a value as TOML, which equals JSON here except for tables."""
+    """Format a value as TOML, which here is the same as JSON, except for tables."""
     if isinstance(value, dict):
         pairs = cast("dict[str, object]", value).items()
         return "{" + ", ".join(f"{json.dumps(key)} = {_toml(one)}" for key, one in pairs) + "}"
