@@ -1,1 +1,1 @@
-"""User interfaces: terminal, headless output and web page. They know events, state and catalogues only."""
+"""User interfaces: terminal, plain output, web page. They import only events, state and catalogues."""

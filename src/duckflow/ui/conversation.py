@@ -1,7 +1,7 @@
-"""One terminal window on a session: it sends what is typed, shows what happens, and asks open questions.
+"""One terminal window on a session: sends what the user types, shows events, and asks open questions.
 
-The first window has the session open in its process. A second window (M7) is a guest: it sends every line to
-that process at once, and sees its own messages when their events arrive.
+The first window runs the session in its own process. A second window (M7) is a guest: it sends every line to
+that process at once, and shows its own messages when their events arrive.
 """
 
 import asyncio
@@ -73,14 +73,14 @@ class Conversation(Listener):
         self._busy = False
         self._began = 0.0
         self._own: str | None = None
-        """Line of this window that is being carried out; empty for an answer."""
+        """Line typed in this window that is being carried out; empty for an answer, None for nothing."""
         self._left_open = ""
         self._pressed = -_DOUBLE_PRESS_S
         frontend.keyboard.listener = self
         frontend.attach(client)
 
     async def run(self, updates: AsyncIterator[SessionUpdate]) -> str | None:
-        """Run until the user leaves or the session ends; return the session to open next, if any."""
+        """Run until the user leaves or the session ends. Return the session to open next, if any."""
         parts = (self._talk(), self._keyboard.left.wait(), self._follow(updates), self._tick())
         tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(one) for one in parts]
         try:
@@ -136,7 +136,7 @@ class Conversation(Listener):
             await self._seen.wait()
 
     async def _rest(self) -> None:
-        """Wait until the work has ended and is shown; a guest's commands wait in the other process."""
+        """Wait until the work has ended and is shown. For a guest, the other process queues the lines."""
         await self._until(lambda: self._guest or not (self._busy or self._client.busy))
 
     async def _talk(self) -> None:
@@ -154,13 +154,13 @@ class Conversation(Listener):
             return
 
     async def _next(self) -> str | None:
-        """Return the next line; None if there may be a question to ask first."""
+        """Return the next line. None if the caller should first look for an open question."""
         line = asyncio.ensure_future(self._keyboard.inbox.get())
         called = asyncio.ensure_future(self._called.wait())
         try:
             await asyncio.wait({line, called}, return_when=asyncio.FIRST_COMPLETED)
             if self._guest and line.done() and line.exception():
-                await called  # the input has ended, but a guest can still watch
+                await called  # there is no more input, but a guest can still watch
                 return None
             return line.result() if line.done() else None
         finally:
@@ -207,10 +207,10 @@ class Conversation(Listener):
                 self._own = ""
                 await self._carry_out(answer)
             if self._guest or (answer is None and self._client.state.question == asked):
-                self._left_open = hash_of(asked)  # a guest sees what its answer did later
+                self._left_open = hash_of(asked)  # a guest sees the effect of its answer later
 
     async def _answered(self, asked: Approval | Consultation) -> SessionCommand | None:
-        """Return the answer given here; None if the user gave none, or another window was faster."""
+        """Return the answer given in this window. None if there is none, or another window was faster."""
         self._own = ""
         here = asyncio.ensure_future(self._ask(asked))
         gone = asyncio.ensure_future(self._until(lambda: self._client.state.question != asked))
@@ -242,14 +242,14 @@ class Conversation(Listener):
         return None
 
     def view(self, columns: int) -> PromptView:
-        """The activity above the prompt and the bar below it."""
+        """Return the lines above the prompt, and the status bar below it."""
         state = self._client.state
         activity = self._screen.activity.lines(state, self._keyboard.inbox, columns)
         return PromptView(activity, bar_lines(state, self._client.status, columns))
 
     def handle_line(self, line: str) -> bool:
-        """Run a command that need not wait; return False for every other line."""
-        self._pressed = -_DOUBLE_PRESS_S  # a user who types a line does not mean to leave
+        """Run a slash command if it need not wait. Return False for every other line."""
+        self._pressed = -_DOUBLE_PRESS_S  # a user who types a line does not want to leave
         typed = read_command(line)
         if typed is None or find_custom(line, self._client.extensions.commands) is not None:
             return False
@@ -261,7 +261,7 @@ class Conversation(Listener):
         return True
 
     def stop(self) -> None:
-        """Esc: stop the work, and put the messages that waited for it back on the line."""
+        """Esc: stop the work, and put waiting messages back on the input line."""
         if self._client.busy or self._guest:
             self._client.send(commands.CancelWork())
             waiting = self._keyboard.inbox.take_all()
@@ -269,7 +269,7 @@ class Conversation(Listener):
             self._keyboard.swap_line("\n".join([*waiting, *([typed] if typed else [])]))
 
     def interrupt(self) -> None:
-        """Ctrl-C: stop the work, else clear the line, else leave; a guest leaves the work alone."""
+        """Ctrl-C: stop the work, else clear the line, else leave. A guest does not stop the work."""
         again = time.monotonic() - self._pressed < _DOUBLE_PRESS_S
         self._pressed = time.monotonic()
         if again:
@@ -293,6 +293,6 @@ class Conversation(Listener):
         self._client.send(commands.SetMode(mode=MODES[(place + 1) % len(MODES)]))
 
     def _leave_for(self, session: str | None) -> None:
-        """Leave this session: for another one (empty: a new one), or end the program."""
+        """Leave this session for another one (empty: a new one), or end the program (None)."""
         if not self._exit.done():
             self._exit.set_result(session)

@@ -1,4 +1,4 @@
-"""The two frontends of the conversation: a line editor on a terminal, or plain lines.
+"""Opens the frontend of a conversation: a line editor on a terminal, or plain lines.
 
 Imports nothing slow except the line editor, so that the prompt appears before the engine is loaded.
 """
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 Notices = Literal["off", "bell", "desktop"]
 QUIET_S = 0.6
-"""A question takes the keyboard after this pause in typing, so that earlier keys are no answer."""
+"""Pause in typing, in seconds, after which a question takes the keyboard: earlier keys are no answer."""
 
 
 @dataclass
 class Frontend:
-    """The keyboard and the writer of one conversation."""
+    """Keyboard and writer of one conversation."""
 
     keyboard: Keyboard
     writer: Writer
@@ -36,16 +36,16 @@ class Frontend:
     notices: Notices = "off"
 
     def attach(self, client: "SessionClient") -> None:
-        """Suggest names that the session knows while the user types."""
+        """Suggest names from this session while the user types."""
         if self.prompt is None:
             return
         from duckflow.ui.commands.completion import Suggestions  # noqa: PLC0415 - only a terminal completes
 
-        self.prompt.scrollback.finish()  # earlier lines stand above the prompt from the beginning
+        self.prompt.scrollback.finish()  # write earlier lines first, so that they stand above the prompt
         self.prompt.completer = Suggestions(client)
 
     def adapt(self, theme: Theme, *, vi: bool, notices: Notices = "off") -> None:
-        """Use these colours, keys and notices from now on."""
+        """Use these colours, key bindings and kind of notification from now on."""
         use_theme(theme)
         self.notices = notices
         if theme == "none":
@@ -54,7 +54,7 @@ class Frontend:
             self.prompt.adapt(theme, vi=vi)
 
     def notify(self, said: str) -> None:
-        """Call the user with the bell or a desktop notice, if they want one."""
+        """Alert the user by bell or desktop notification, if they chose one."""
         sequence = {"off": "", "bell": "\a", "desktop": f"\x1b]9;{visible(said)}\x07"}[self.notices]
         if self.prompt is not None and sequence:
             self.prompt.output.write_raw(sequence)
@@ -64,7 +64,7 @@ class Frontend:
 def open_frontend(
     history: Callable[[], Path], clean: Callable[[str], str] = str, quiet_s: float = QUIET_S
 ) -> Frontend:
-    """Show and return the frontend for this terminal. `clean` removes secrets from lines for the history."""
+    """Open the frontend for this terminal. `clean` removes secrets from lines before they are stored."""
     editable = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
     if not editable:
         keyboard = PlainKeyboard()

@@ -1,7 +1,7 @@
-"""Questions in the conversation: approvals with everything a yes would cover, and consultations.
+"""Asks questions in the conversation: approvals, with everything that a yes allows, and consultations.
 
-Only a yes counts as a yes: no answer, the end of input and keys typed earlier are a no, and an unclear answer
-is asked again. A yes to a long question counts only after its last page.
+Only a clear yes counts as a yes. No answer, the end of input, or keys typed earlier count as a no; an unclear
+answer is asked again. A yes to a long question counts only after its last page was shown.
 """
 
 import unicodedata
@@ -26,12 +26,12 @@ _EDIT = frozenset({"e", "edit", "編集", "4"})
 _ALL = frozenset({"all", "全部", "すべて"})
 _MORE = frozenset({"?", "詳細", "詳しく"})
 _AROUND = 6
-"""Rows of a page that stay free for the question, the bar, and a line or two of context."""
+"""Rows of the terminal that a page leaves free for the question, the bar, and some context."""
 _SHORTEST = 10
 
 
 class Questions:
-    """Asks the user and reads the answers. A page is as high as the writer."""
+    """Asks the user and reads the answers. A page is as high as the terminal."""
 
     def __init__(self, context: CommandContext, keyboard: Keyboard, editor: TextEditor) -> None:
         self._context = context
@@ -40,7 +40,7 @@ class Questions:
         self._editor = editor
 
     async def approve(self, approval: Approval, proposed: str | None = None) -> AnswerApproval | None:
-        """Return the user's answer; None counts as a no. `proposed` is the text that the user may change."""
+        """Return the user's answer. None counts as a no. `proposed` is the text that the user may edit."""
         view = approval_view(approval)
         unseen = self._rows(brief_lines(view))
         if approval.difference.strip():
@@ -73,7 +73,7 @@ class Questions:
                 return answer
 
     async def consult(self, consultation: Consultation) -> ChooseWay | None:
-        """Return the user's choice; None for no answer."""
+        """Return the user's choice, None if there was no answer."""
         self._writer.line(f"\n{consultation_text(consultation)}")
         while True:
             said = await self._ask(text("consultation.question"))
@@ -97,7 +97,7 @@ class Questions:
         return [row for line, colour in lines for row in self._writer.drawn(line, colour)]
 
     def _page(self, rows: list[str]) -> list[str]:
-        """Write one page and return the rest."""
+        """Write one page of these rows, and return the rows that are left."""
         height = max(self._writer.rows - _AROUND, _SHORTEST) if self._writer.formatted else len(rows)
         if rows:
             self._writer.raw(*rows[:height])
@@ -114,7 +114,7 @@ def _approval_keys(view: ApprovalView, proposed: str | None, unseen: int) -> str
 
 
 class RelayPrompt:
-    """The relay in the conversation: the user copies the prompt and pastes the answer."""
+    """The relay provider in the conversation: the user copies the prompt elsewhere and pastes the answer."""
 
     def __init__(self, keyboard: Keyboard, writer: Writer) -> None:
         self._keyboard = keyboard
@@ -126,7 +126,7 @@ class RelayPrompt:
         self._writer.raw(harmless(prompt))
 
     async def read(self) -> str:
-        """Return the pasted answer, up to Enter. A command is no answer: it acts now, or after the work."""
+        """Return the pasted answer, up to Enter. A slash command is no answer: it runs now or afterwards."""
         later: list[str] = []
         try:
             while (said := await self._keyboard.answer(text("relay.paste"))) and (line := said.strip()):

@@ -1,4 +1,4 @@
-"""The screen: writes replies block by block, and everything else in lines."""
+"""The screen: writes replies block by block, and all other events as lines."""
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -26,12 +26,12 @@ from duckflow.ui.views.live.activity import Activity
 _COLOURS: Mapping[Tone, Colour] = {"good": "green", "bad": "red", "warning": "yellow", "quiet": "dim"}
 _OPTIONAL: Collection[EventKind] = ("message", "question", "undo")
 FOREIGN: Collection[EventKind] = ("message", "undo")
-"""Kinds that are shown only if another window caused them."""
+"""Kinds of events that are shown only if another window caused them."""
 _MAX_PAUSE_S = 1.5
 
 
 class Screen:
-    """Writes events and live updates; messages, questions and undos only if they are among `also`."""
+    """Writes events and live updates. Messages, questions and undos are written only if named in `also`."""
 
     def __init__(
         self, writer: Writer, also: Collection[EventKind] = (), clock: Callable[[], float] = time.monotonic
@@ -62,7 +62,7 @@ class Screen:
                 self._end_reply()
             case Waiting():
                 self.activity.wait(what)
-                if what.wait_s is not None or not self._shown:  # otherwise it would interrupt the reply
+                if what.wait_s is not None or not self._shown:  # otherwise this line would interrupt a reply
                     self._line(waiting_line(what), "dim")
             case StoredEvent(event=event):
                 if isinstance(event, RequestFinished):
@@ -73,14 +73,14 @@ class Screen:
                     self._event(described)
 
     def expand(self) -> None:
-        """Show the last result or thinking in full."""
+        """Show the last result, or the last thinking of the model, in full."""
         if self._last is None:
             self._line(text("chat.nothing_to_expand"), "dim")
         else:
             self._writer.raw(visible(self._last))
 
     def said(self, message: str) -> None:
-        """Show the user's line."""
+        """Show a line that the user typed."""
         if not self._writer.formatted:
             return
         prompt = text("chat.prompt")
@@ -115,7 +115,7 @@ class Screen:
             self._writer.raw(*(self._writer.painted(f"  {line}", "dim") for line in (*more, *tail)))
 
     def _reply(self, reply: str) -> None:
-        """Write the part of a reply that was not streamed."""
+        """Write the part of a reply that was not written while it arrived."""
         shown = "".join(self._shown)
         if not reply.startswith(shown):
             self._end_reply()
@@ -135,7 +135,7 @@ class Screen:
 
 
 def replay(events: Sequence[StoredEvent], speed: float) -> None:
-    """Write the session on standard output as it happened; `speed` 0 leaves out the pauses."""
+    """Print the session as it happened. `speed` is a factor for the pauses; 0 leaves them out."""
     screen = Screen(Writer(formatted=True), also=("message", "question", "undo"))
     before = events[0].at if events else None
     for recorded in events:

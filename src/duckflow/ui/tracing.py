@@ -1,6 +1,6 @@
-"""Traces: events of a session as OpenTelemetry spans, without messages and file contents.
+"""Writes the events of a session as OpenTelemetry spans, without messages and file contents.
 
-A request is a span; model calls, actions and checks are its child spans. Imported only if tracing is on.
+A request is a span, and its model calls, actions and checks are child spans. Imported only if tracing is on.
 """
 
 import atexit
@@ -24,7 +24,7 @@ _SUCCEEDED = ("done", "accepted", "deferred", "pending_user", "awaiting_approval
 
 @cache
 def file_tracer(file: Path) -> Tracer:
-    """Return the tracer of the surrounding program, or else one that writes JSON lines to a file."""
+    """Return the tracer that the program has set up, or else one that writes JSON lines to a file."""
     if isinstance(trace.get_tracer_provider(), TracerProvider):
         return trace.get_tracer("duckflow")
     written = file.open("a", encoding="utf-8")
@@ -42,7 +42,7 @@ def own_tracer(exporter: SpanExporter) -> Tracer:
 
 
 class SpanWriter:
-    """Turns events into spans. A model call begins at the time of the event before it."""
+    """Turns events into spans. A model call starts at the time of the event before it."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer

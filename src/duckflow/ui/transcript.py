@@ -1,4 +1,4 @@
-"""Events as text, JSON and Markdown: printed while a task runs without a terminal, or read back later."""
+"""Events as text, JSON or Markdown: printed while a task runs without a terminal, or to read later."""
 
 import json
 import shlex
@@ -23,14 +23,14 @@ from duckflow.ui.output.escaping import echo, harmless, on_one_line
 from duckflow.ui.views.events import Describer, EventDescription, consultation_text, error_text, waiting_line
 
 _CHOSEN_BY_USER = "llm.chosen_by_setting"
-"""The user named the model, so its name is not repeated."""
+"""Reason for a model if the user named it. Its name is then not repeated."""
 _MAX_RECALLED_CHARS = 800
 
 
 class PlainText:
-    """Prints replies on standard output and everything else on standard error (M3).
+    """Prints replies on standard output, and everything else on standard error (M3).
 
-    A command to continue must repeat `flags`, because the session does not keep them.
+    `flags` are those to repeat in a command that continues, because the session does not store them.
     """
 
     def __init__(self, flags: Sequence[str]) -> None:
@@ -48,7 +48,7 @@ class PlainText:
         described = self._describe(event)
         named = isinstance(event, SessionStarted) and event.model_reason == _CHOSEN_BY_USER
         if described is None or named or described.kind in ("message", "answer"):
-            return  # the user wrote the message and the answer
+            return  # the user wrote these
         if described.kind == "reply":
             echo(described.text.rstrip())
         else:
@@ -56,14 +56,14 @@ class PlainText:
 
 
 def print_json(what: StoredEvent | LiveUpdate) -> None:
-    """Print an event as one JSON object on a line."""
+    """Print an event as one line of JSON."""
     if isinstance(what, StoredEvent):
         utf = (sys.stdout.encoding or "utf").casefold().startswith("utf")
         echo(json.dumps(event_object(what), ensure_ascii=not utf))
 
 
 def event_object(recorded: StoredEvent) -> dict[str, Any]:
-    """Return an event for programs (N), with a message for people if it has one."""
+    """Return an event as data for programs (N), with a message for people if it has one."""
     body = recorded.event.model_dump(mode="json", exclude={"exchange"})
     if isinstance(recorded.event, ErrorReported):
         body["message"] = error_text(recorded.event)
@@ -73,13 +73,13 @@ def event_object(recorded: StoredEvent) -> dict[str, Any]:
 
 
 def print_transcript(events: Sequence[StoredEvent]) -> None:
-    """Print the session for a reader."""
+    """Print all events of a session as text."""
     for described in _described(events):
         echo(_plain(described))
 
 
 def last_exchange(events: Sequence[StoredEvent]) -> Iterator[str]:
-    """Yield the last message and its results for a returning user; an open question is asked again anyway."""
+    """Yield the last message and its results, for a user who returns. Open questions are asked anyway."""
     asked = [place for place, one in enumerate(events) if isinstance(one.event, UserMessage)]
     last = events[asked[-1] :] if asked else ()
     shown = UserMessage | Reply | ActionStarted | ActionFinished
@@ -101,7 +101,7 @@ def as_json(title: str, events: Sequence[StoredEvent]) -> str:
 
 
 def fenced(content: str, language: str) -> str:
-    """Return the content in a Markdown fence longer than any inside it."""
+    """Return the content in a Markdown code block that ends only after the content."""
     fence = "```"
     while fence in content:
         fence += "`"

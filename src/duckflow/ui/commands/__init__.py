@@ -1,1 +1,1 @@
-"""Slash commands: their table, their actions and their completion."""
+"""Slash commands: their table, the functions that run them, and suggestions while typing."""

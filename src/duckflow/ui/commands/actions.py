@@ -1,4 +1,4 @@
-"""Actions of the slash commands, and the functions that run them."""
+"""Functions that run the slash commands."""
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
@@ -39,20 +39,20 @@ _PARTS: Mapping[str, commands.RewindPart] = {"": "both", "files": "files", "conv
 
 
 class CommandContext(NamedTuple):
-    """Everything a command needs."""
+    """Objects and functions that commands use."""
 
     client: SessionClient
     writer: Writer
     screen: Screen
     leave: Callable[[str | None], None]
-    """Ends the program with None, or leaves for another session (empty: a new one)."""
+    """Leaves the session: for another one by its id (empty: a new one), or with None to end the program."""
     guest: bool = False
-    """True in a second window, where only some commands work."""
+    """True in a second window of a session, where only some commands work."""
 
 
 @contextmanager
 def errors_shown(writer: Writer) -> Generator[None]:
-    """Show an error that the user can fix."""
+    """Show errors that are raised in the block and that the user can fix."""
     try:
         yield
     except UserError as error:
@@ -60,7 +60,7 @@ def errors_shown(writer: Writer) -> Generator[None]:
 
 
 async def carry_out(context: CommandContext, command: commands.SessionCommand) -> commands.SessionResult:
-    """Send a command to the session, and show an objection to it."""
+    """Send a command to the session, and show the reason if the session refuses it."""
     result = await context.client.send(command)
     if result.objection:
         context.writer.line(text(result.objection), "yellow")
@@ -68,7 +68,7 @@ async def carry_out(context: CommandContext, command: commands.SessionCommand) -
 
 
 def dispatch_command(context: CommandContext, typed: TypedCommand) -> Awaitable[object] | None:
-    """Run a command; return what must be awaited, if anything."""
+    """Run a slash command. Return what must be awaited, or None."""
     command = find_command(typed.name)
     if context.guest and (command is None or command.name not in IN_SECOND_WINDOW):
         context.writer.line(text("attach.not_here"), "yellow")
@@ -82,7 +82,7 @@ def dispatch_command(context: CommandContext, typed: TypedCommand) -> Awaitable[
 
 
 async def dispatch_in_turn(context: CommandContext, typed: TypedCommand) -> None:
-    """Run a command to its end."""
+    """Run a slash command, and wait until it has ended."""
     with errors_shown(context.writer):
         work = dispatch_command(context, typed)
         if work is not None:
@@ -90,7 +90,7 @@ async def dispatch_in_turn(context: CommandContext, typed: TypedCommand) -> None
 
 
 def show(context: CommandContext, lines: Iterable[str]) -> None:
-    """Write lines."""
+    """Write these lines."""
     for line in lines:
         context.writer.line(line)
 
@@ -121,18 +121,18 @@ _KEYS = {
 
 
 def show_status(context: CommandContext) -> None:
-    """Show vitals, check-up and loop limit."""
+    """Show the vitals, the check-up and the loop limit."""
     columns = context.writer.columns if context.writer.formatted else None
     context.writer.line(status_text(context.client.state, columns))
 
 
 def must_wait(context: CommandContext, command: Command) -> bool:
-    """Return whether a command must wait until the current work ends."""
+    """Return whether a command must wait until the current work has ended."""
     return not command.now or (command.name == "cancel" and _cancel_waits(context))
 
 
 def cancel_tasks(context: CommandContext) -> Awaitable[object] | None:
-    """Stop background tasks at once, background commands in their turn; a guest stops the work."""
+    """Stop background tasks at once, or background commands after the work. A guest stops the work."""
     command = commands.CancelWork() if context.guest else commands.StopBackground()
     if _cancel_waits(context):
         return carry_out(context, command)
@@ -143,13 +143,13 @@ def cancel_tasks(context: CommandContext) -> Awaitable[object] | None:
 
 
 def _cancel_waits(context: CommandContext) -> bool:
-    """True for a guest, or if only commands run in the background, whose effects the user must decide on."""
+    """Return whether to wait: for a guest, or for commands, about whose effects the user must decide."""
     state = context.client.state
     return context.guest or (bool(state.background_commands) and not state.background_runs)
 
 
 async def show_difference(context: CommandContext, argument: str) -> None:
-    """Show changes since the last request, or since the session began."""
+    """Show the changes since the last request or the session began."""
     if argument not in ("", "session"):
         context.writer.line(text("diff.wanted", wanted=on_one_line(argument)), "yellow")
     elif (difference := await context.client.diff(session=argument == "session")).strip():
@@ -166,7 +166,7 @@ async def undo(context: CommandContext, argument: str) -> None:
 
 
 async def rewind(context: CommandContext, argument: str) -> None:
-    """Return to the point before a message, or list the messages."""
+    """Return to an earlier message, or list the messages."""
     number, *parts = argument.split()[:2] or [""]
     part = parts[0] if parts else ""
     if not number:
@@ -183,7 +183,7 @@ async def rewind(context: CommandContext, argument: str) -> None:
 
 
 async def fork(context: CommandContext, argument: str) -> None:
-    """Continue in a copy of this session, or of its beginning up to a message."""
+    """Continue in a copy of this session, up to now or up to a message."""
     if argument and not argument.isdecimal():
         context.writer.line(text("rewind.usage"), "yellow")
         return
@@ -193,7 +193,7 @@ async def fork(context: CommandContext, argument: str) -> None:
 
 
 def set_mode(context: CommandContext, argument: str) -> None:
-    """Change the mode, or show it."""
+    """Change the permission mode, or show it."""
     wanted: Mode | None = next((mode for mode in MODES if mode == argument), None)
     if wanted is not None:
         context.client.send(commands.SetMode(mode=wanted))
@@ -205,7 +205,7 @@ def set_mode(context: CommandContext, argument: str) -> None:
 
 
 async def set_model(context: CommandContext, argument: str) -> None:
-    """Show the model, or change it."""
+    """Change the model, or show it."""
     if argument:
         await context.client.send(commands.SetModel(name=argument))
     else:
@@ -213,7 +213,7 @@ async def set_model(context: CommandContext, argument: str) -> None:
 
 
 def set_effort(context: CommandContext, argument: str) -> None:
-    """Change how much models think, or show it."""
+    """Change how much models think, or show the current value."""
     wanted: EffortChoice | None = next((effort for effort in EFFORTS if effort == argument.casefold()), None)
     if wanted is not None:
         context.client.send(commands.SetEffort(effort=wanted))
@@ -225,7 +225,7 @@ def set_effort(context: CommandContext, argument: str) -> None:
 
 
 async def show_context(context: CommandContext) -> None:
-    """Show the parts of the prompt and their share of the model's window."""
+    """Show how much of the model's context window each part of the prompt uses."""
     context.writer.raw(context_text(await context.client.context(), context.writer.columns))
 
 
@@ -239,7 +239,7 @@ async def rate(context: CommandContext, argument: str) -> None:
 
 
 async def show_memory(context: CommandContext, argument: str) -> None:
-    """List the memories, or delete some."""
+    """List the memories, or delete some of them."""
     word, *wanted = argument.split() or [""]
     if word == "delete" and wanted and all(one.isdecimal() for one in wanted):
         numbers = tuple(int(one) for one in wanted)
@@ -261,7 +261,7 @@ def show_history(context: CommandContext) -> None:
 
 
 def list_sessions(context: CommandContext) -> bool:
-    """List earlier sessions, one per line; return False if there are none."""
+    """List earlier sessions, one per line. Return False if there are none."""
     here = context.client.state.session_id
     others = [one for one in context.client.sessions() if one.session_id != here and one.title]
     for one in others:
@@ -271,7 +271,7 @@ def list_sessions(context: CommandContext) -> bool:
 
 
 def resume(context: CommandContext, argument: str) -> None:
-    """Continue an earlier session, or list them."""
+    """Continue an earlier session, or list the earlier sessions."""
     found = [one for one in context.client.sessions() if one.session_id.startswith(argument)]
     if argument and len(found) == 1:
         context.leave(found[0].session_id)

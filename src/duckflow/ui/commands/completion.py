@@ -18,13 +18,13 @@ _TITLE = 50
 
 
 class Suggestions(Completer):
-    """Suggests completions of the text before the cursor, from memory, since it runs at every key press."""
+    """Suggests completions of the text before the cursor. Reads no files: it runs at every key press."""
 
     def __init__(self, client: SessionClient) -> None:
         self._client = client
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """Yield what could follow the cursor."""
+        """Yield completions for the text before the cursor."""
         del complete_event
         before = document.text_before_cursor
         if before.startswith(SLASHES) and "\n" not in before:

@@ -1,4 +1,4 @@
-"""The slash commands as data: names, arguments, and when they may run."""
+"""The slash commands as a table: names, arguments, and when they may run."""
 
 import difflib
 import re
@@ -17,13 +17,13 @@ from duckflow.ui.output.escaping import on_one_line
 
 
 class Command(NamedTuple):
-    """A command. With `now` it runs during work; otherwise it waits its turn."""
+    """A slash command. With `now`, it runs even during work; otherwise it waits until the work has ended."""
 
     name: str
     aliases: tuple[str, ...] = ()
-    """Other names, Japanese ones first."""
+    """Other names of the command, Japanese ones first."""
     takes: str = ""
-    """Arguments, as the help shows them."""
+    """Arguments, as shown in the help."""
     now: bool = True
 
 
@@ -59,32 +59,32 @@ COMMANDS: Mapping[str, Command] = {
         Command("quit", ("終了", "exit", "q")),
     )
 }
-"""Commands in the order of the help. `commands.NAME` in the catalogues describes each."""
+"""All commands, in the order of the help. The catalogue describes each under `commands.NAME`."""
 
 IN_SECOND_WINDOW = frozenset(
     "status goal plan tasks cancel undo rewind mode effort cost expand quit".split()  # noqa: SIM905
 )
-"""Commands that work in a second window."""
+"""Commands that also work in a second window of a session."""
 _MAX_HELP_CHARS = 200
 _ALIASES = {alias: command.name for command in COMMANDS.values() for alias in command.aliases}
 _REDO = ("redo", "やり直し", "やり直す")
 _CLOSE_MATCH = 0.75
-"""Required similarity to a command if more words follow, since the line may be a message."""
+"""Similarity to a command that a first word needs if more words follow: the line may be a message."""
 SLASHES = ("/", "／")
-"""First characters of a command: the plain slash, and the slash of Japanese input."""
+"""First characters of a command: a plain slash, or a full-width slash from Japanese input."""
 
 _PROMPT = lazy_regex(r"[/／]mcp\.([a-z0-9_-]+\.\S+)(\s.*)?$", re.DOTALL)
 
 
 class TypedCommand(NamedTuple):
-    """A typed command."""
+    """A command as the user typed it."""
 
     name: str
     argument: str = ""
 
 
 def read_command(line: str) -> TypedCommand | None:
-    """Read a line as a command, known or not; None for a message, a path, or a prompt of a server."""
+    """Read a line as a slash command. None for a message, a path, or a prompt of an MCP server."""
     if not line.startswith(SLASHES) or "\n" in line or read_prompt(line) is not None:
         return None
     word, *rest = re.split(r"\s+", unicodedata.normalize("NFKC", line[1:]).strip(), maxsplit=1)
@@ -98,7 +98,7 @@ def read_command(line: str) -> TypedCommand | None:
 
 
 def find_custom(line: str, commands: Iterable[CustomCommand]) -> str | None:
-    """Return the message of a user's own command; None for all other lines, and for our commands."""
+    """Return the message for which a custom command stands. None for all other lines."""
     if not line.startswith(SLASHES):
         return None
     word, *rest = re.split(r"\s+", line[1:].strip(), maxsplit=1)
@@ -110,13 +110,13 @@ def find_custom(line: str, commands: Iterable[CustomCommand]) -> str | None:
 
 
 def read_prompt(line: str) -> TypedCommand | None:
-    """Read a line as a prompt of an MCP server, `/mcp.server.name ARGUMENT`; None for all other lines."""
+    """Read a line as a prompt of an MCP server, `/mcp.server.name ARGUMENT`. None for other lines."""
     found = _PROMPT.match(line)
     return TypedCommand(found[1], (found[2] or "").strip()) if found else None
 
 
 def listed_commands(client: SessionClient) -> list[tuple[str, str, str]]:
-    """List name, arguments and description of our commands, the user's own, and MCP prompts."""
+    """Return name, arguments and description of all commands: built-in, custom, and MCP prompts."""
     ours = [(one.name, one.takes, text(f"commands.{one.name}")) for one in COMMANDS.values()]
     own = [(one.name, one.takes, one.description) for one in client.extensions.commands]
     prompts = [
@@ -132,7 +132,7 @@ def listed_commands(client: SessionClient) -> list[tuple[str, str, str]]:
 
 
 def find_command(name: str) -> Command | None:
-    """Find a command by its name, an alias, or an unambiguous beginning."""
+    """Return a command by its name, an alias, or the beginning of its name if no other begins alike."""
     if name in _ALIASES:
         return COMMANDS[_ALIASES[name]]
     begun = [command for command in COMMANDS.values() if name and command.name.startswith(name)]
@@ -140,6 +140,6 @@ def find_command(name: str) -> Command | None:
 
 
 def nearest_command(name: str, alike: float = 0.5) -> str | None:
-    """Return the most similar command name."""
+    """Return the most similar command name, None if none is similar enough."""
     near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=alike)
     return near[0] if near else None

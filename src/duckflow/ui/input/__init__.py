@@ -1,1 +1,1 @@
-"""Input: the prompt with its keys and layout, and the editor."""
+"""Input: the prompt with its keys and layout, and the user's editor."""

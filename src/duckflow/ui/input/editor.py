@@ -1,4 +1,4 @@
-"""Changing a text before it is used: in the user's editor, or on the line if none is set."""
+"""Lets the user change a text before it is used: in an editor, or on the input line if none is set."""
 
 import asyncio
 import shlex
@@ -14,14 +14,14 @@ _EDITORS = ("VISUAL", "EDITOR")
 
 
 def find_editor(root: Path, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the user's editor with its options; empty if none is set, or if it lies in the workspace."""
+    """Return the words that start the user's editor; empty if none is set or it lies in the workspace."""
     words = shlex.split(next((env[name] for name in _EDITORS if env.get(name)), ""))
     program = find_program(words[0], root, env) if words else None
     return (program, *words[1:]) if program else ()
 
 
 class TextEditor:
-    """Lets the user change a text, with this editor or on the line."""
+    """Lets the user change a text, in the given editor or on the input line."""
 
     def __init__(
         self, keyboard: Keyboard, editor: tuple[str, ...] = (), environment: Mapping[str, str] | None = None
@@ -31,7 +31,7 @@ class TextEditor:
         self._environment = environment
 
     async def edit(self, content: str, name: str) -> str | None:
-        """Return the changed text of the file `name`; None if the user did not change it."""
+        """Return the text after the user changed it; None if they did not. `name` is the file it is for."""
         if self._editor:
             edited = await self._run_editor(content, name)
         else:
@@ -50,7 +50,7 @@ class TextEditor:
                 )
                 try:
                     failed = await running.wait()
-                except asyncio.CancelledError:  # another window has answered
+                except asyncio.CancelledError:  # the question was answered in another window
                     running.terminate()
                     await running.wait()
                     raise

@@ -1,4 +1,4 @@
-"""Keyboards: their inbox, their listener, and the plain keyboard for input without a line editor."""
+"""Keyboards: the interface, the queue of typed messages, and the plain keyboard for pipes and files."""
 
 import asyncio
 import os
@@ -12,18 +12,18 @@ _CHUNK = 65_536
 
 
 class Listener:
-    """Receives lines and keys, and returns lines to draw. Before the engine is loaded, messages wait."""
+    """Receives lines and keys, and returns lines to draw. This one is used until the engine is loaded."""
 
     def __init__(self, left: asyncio.Event) -> None:
         self._left = left
 
     def view(self, columns: int) -> PromptView:
-        """Return what to draw around the prompt."""
+        """Return the lines to draw around the prompt."""
         del columns
         return PromptView()
 
     def handle_line(self, line: str) -> bool:
-        """Act on a line at once; return False if it is a message that waits its turn."""
+        """Act on a line at once. Return False if it is a message, which waits until the work has ended."""
         del line
         return False
 
@@ -64,7 +64,7 @@ class MessageQueue:
         self._arrived.set()
 
     async def get(self) -> str:
-        """Wait for the oldest message and remove it; EOFError if the queue is closed and empty."""
+        """Wait for the oldest message, and remove it. Raise EOFError if the queue is closed and empty."""
         while not self._messages:
             if self._closed:
                 raise EOFError
@@ -82,7 +82,7 @@ class MessageQueue:
 
 
 class Keyboard:
-    """Puts typed lines into its inbox, or lets the listener act on them at once."""
+    """Puts typed lines into its message queue, unless the listener acts on them at once."""
 
     def __init__(self) -> None:
         self.left = asyncio.Event()
@@ -91,7 +91,7 @@ class Keyboard:
         self.inbox = MessageQueue()
 
     async def answer(self, question: str, prefilled: str = "") -> str | None:
-        """Return the answer to the question just shown; None for no answer. Earlier keys do not count."""
+        """Return the answer to the question just shown, or None. Keys that were typed before do not count."""
         raise NotImplementedError
 
     async def stop(self) -> None:
@@ -99,7 +99,7 @@ class Keyboard:
         raise NotImplementedError
 
     def swap_line(self, typed: str) -> str:
-        """Replace the text on the line and return the old text."""
+        """Replace the text on the input line, and return the old text."""
         del typed
         return ""
 
@@ -108,7 +108,7 @@ class Keyboard:
 
 
 class PlainKeyboard(Keyboard):
-    """Lines of standard input: a pipe, a file, or a terminal that can only print."""
+    """Keyboard that reads lines from standard input: a pipe, a file, or a simple terminal."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -125,7 +125,7 @@ class PlainKeyboard(Keyboard):
             return
         try:
             asyncio.get_running_loop().add_reader(descriptor, self._read)
-        except PermissionError:  # a device without notifications, such as /dev/null
+        except PermissionError:  # a device that can't be waited for, such as /dev/null
             self._end()
 
     async def stop(self) -> None:
@@ -140,7 +140,7 @@ class PlainKeyboard(Keyboard):
             self.listener.interrupt()
 
     async def answer(self, question: str, prefilled: str = "") -> str | None:
-        """Return the next line; on a terminal, only a line typed from now on."""
+        """Return the next line. On a terminal, lines that were typed before do not count."""
         del prefilled
         earlier = self.inbox.take_all() if self._terminal else ()
         sys.stdout.write(question)
@@ -179,6 +179,6 @@ class PlainKeyboard(Keyboard):
         self.inbox.close()
 
     def _receive(self, line: str) -> None:
-        """Run commands from a terminal at once; keep lines from a pipe, and answers, in order."""
+        """Run slash commands from a terminal at once. Queue all other lines, in order."""
         if self._asked is not None or not (self._terminal and self.listener.handle_line(line)):
             self.inbox.put(line)

@@ -1,4 +1,4 @@
-"""Layout of the prompt: activity, input line, suggestions, and the bar at the bottom."""
+"""Layout of the prompt: activity, input line, suggestions, and the status bar."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +26,7 @@ _MENU_ROWS = 8
 def make_layout(
     message: Buffer, answer: Buffer, question: Callable[[], str | None], view: Callable[[], PromptView]
 ) -> Layout:
-    """Return the layout, in which the answer replaces the message while a question is open."""
+    """Return the layout. While a question is open, the answer replaces the message on the input line."""
     asking = Condition(lambda: question() is not None)
     search = SearchToolbar(
         ignore_case=True,
@@ -90,7 +90,7 @@ def _typed(
 
 
 class ReflowingApplication(Application[None]):
-    """An application that erases all of its rows after the terminal was resized."""
+    """Application that erases all its rows after the terminal was resized."""
 
     def _on_resize(self) -> None:
         drawn = self.renderer.last_rendered_screen
@@ -100,7 +100,7 @@ class ReflowingApplication(Application[None]):
 
 
 def _rows_added(app: Application[Any], drawn: Screen) -> int:
-    """Count the rows that rewrapping has added above the cursor."""
+    """Return the number of rows above the cursor that the terminal added when it wrapped lines again."""
     columns = app.output.get_size().columns
     cursor = drawn.get_cursor_position(app.layout.current_window)
     above = 0
@@ -111,13 +111,13 @@ def _rows_added(app: Application[Any], drawn: Screen) -> int:
 
 
 class AgreedWidths(Processor):
-    """Draws joined emoji side by side, without skin tones and colour marks; the text stays.
+    """Draws joined emoji side by side, without skin tones and colour marks. The text itself stays unchanged.
 
-    A family emoji takes two columns in one terminal and six in another, so the cursor would be wrong in one.
+    A family emoji takes two columns in one terminal and six in another, so the cursor could be misplaced.
     """
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
-        """Return the line to draw, and where each position went."""
+        """Return the line to draw, with the new position of each character."""
         fragments = transformation_input.fragments
         if not any(_undrawn(character) for _, text, *_ in fragments for character in text):
             return Transformation(fragments)

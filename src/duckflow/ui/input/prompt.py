@@ -1,6 +1,6 @@
-"""The prompt: a permanent line editor, with output above it and a bar below it.
+"""The prompt: a line editor that is always shown, with output above it and the status bar below it.
 
-It runs for the whole conversation, so that no key is lost, and appears before the engine is loaded.
+It runs during the whole conversation, so that no key is lost, and appears before the engine is loaded.
 """
 
 import asyncio
@@ -23,12 +23,12 @@ from duckflow.ui.input.prompt_view import STYLES, styles_of
 from duckflow.ui.output.scrollback import Scrollback, open_output
 
 _GRACE_S = 0.05
-"""Time for keys that were pressed but have not arrived."""
+"""Time in seconds to wait for keys that were pressed but have not arrived."""
 _MAX_HISTORY_CHARS = 20_000
 
 
 class _Lines(FileHistory):
-    """History of typed lines across sessions, without very long lines and without secrets."""
+    """History of typed lines, kept across sessions, without very long lines and without secrets."""
 
     def __init__(self, file: Path, clean: Callable[[str], str]) -> None:
         super().__init__(str(file))
@@ -40,10 +40,10 @@ class _Lines(FileHistory):
 
 
 class Prompt(Keyboard):
-    """The line editor; it receives every key from `start()` to `stop()`."""
+    """The line editor. It receives every key between `start()` and `stop()`."""
 
     def __init__(self, history: Path, clean: Callable[[str], str], quiet_s: float) -> None:
-        """A question takes the keyboard after a pause of `quiet_s` in typing."""
+        """A question takes the keyboard after a pause in typing of `quiet_s` seconds."""
         super().__init__()
         self._quiet_s = quiet_s
         self.completer: Completer | None = None
@@ -71,7 +71,7 @@ class Prompt(Keyboard):
             min_redraw_interval=0.02,
             output=self.output,
         )
-        # Esc must act at once; the bytes of other keys arrive together.
+        # Esc must act at once. The bytes of other keys that begin with Esc arrive together.
         self._app.ttimeoutlen, self._app.timeoutlen = 0.1, 0.1
         self._app.key_processor.before_key_press += self._note_key
         self.scrollback = Scrollback(self._app, self.output)
@@ -96,7 +96,7 @@ class Prompt(Keyboard):
         self._running = asyncio.ensure_future(self._run())
 
     async def stop(self) -> None:
-        """Remove the prompt; written output stays."""
+        """Remove the prompt. Output that was written stays."""
         self.scrollback.finish()
         if self._app.is_running:
             self._app.exit()
@@ -116,7 +116,7 @@ class Prompt(Keyboard):
         self._app.invalidate()
 
     async def answer(self, question: str, prefilled: str = "") -> str | None:
-        """Return the answer to the question just shown; None for Esc, Ctrl-C and the end of input."""
+        """Return the answer to the question just shown. None for Esc, Ctrl-C and the end of input."""
         await self._quiet()
         self._answered = asyncio.get_running_loop().create_future()
         self._question = question
@@ -133,13 +133,13 @@ class Prompt(Keyboard):
             self.refresh()
 
     def give_no_answer(self) -> bool:
-        """End the open question without an answer; return False if no question is open."""
+        """End the open question without an answer. Return False if no question is open."""
         if self._answered is not None and not self._answered.done():
             self._answered.set_result(None)
         return self._question is not None
 
     def swap_line(self, typed: str) -> str:
-        """Replace the text on the line and return the old text."""
+        """Replace the text on the input line, and return the old text."""
         before = self._message.text
         self._message.document = Document(typed)
         return before

@@ -3,11 +3,11 @@
 from typing import NamedTuple
 
 Line = list[tuple[str, str]]
-"""Pieces of a line: style and text."""
+"""A line, as pieces of style and text."""
 
 
 class PromptView(NamedTuple):
-    """The lines to draw, already cut to the width."""
+    """Lines to draw above and below the prompt, already cut to the width of the terminal."""
 
     activity: tuple[Line, ...] = ()
     bar: tuple[Line, ...] = ()
@@ -34,7 +34,7 @@ STYLES = {
     "scrollbar.background": "noinherit",
     "scrollbar.button": "noinherit reverse",
 }
-"""Styles in the eight standard colours, which follow the terminal's theme."""
+"""Styles in the eight standard colours, which follow the colours of the terminal."""
 
 _OTHER: dict[str, dict[str, str]] = {
     "light": {"ansicyan": "ansiblue", "ansiyellow": "ansimagenta"},
@@ -43,7 +43,7 @@ _OTHER: dict[str, dict[str, str]] = {
 
 
 def styles_of(theme: str) -> dict[str, str]:
-    """Return the styles in the colours of a theme; in theme "none" only the selection is marked."""
+    """Return the styles in the colours of a theme. In theme "none", only the selection is marked."""
     if theme == "none":
         return {name: style if "reverse" in style else "" for name, style in STYLES.items()}
     other = _OTHER.get(theme, {})

@@ -19,7 +19,7 @@ _CODES: dict[Theme, dict[Colour, str]] = {
     "dark": {**_TERMINAL, "green": "92", "red": "91", "cyan": "96", "yellow": "93", "dim": "37"},
     "none": {},
 }
-"""Standard colours, except those that are hard to read on a light or dark background."""
+"""Terminal codes of the colours in each theme. Replaces colours that are hard to read on its background."""
 
 _PLAIN = "0"
 _theme: list[Theme] = ["auto"]
@@ -36,6 +36,6 @@ def code_of(colour: Colour) -> str:
 
 
 def paint(shown: str, colour: Colour | None) -> str:
-    """Return the text in this colour, if there is one."""
+    """Return the text in this colour, or unchanged if there is no colour."""
     code = code_of(colour) if colour and shown else _PLAIN
     return shown if code == _PLAIN else f"\x1b[{code}m{shown}\x1b[0m"

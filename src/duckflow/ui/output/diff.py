@@ -1,4 +1,4 @@
-"""Differences for people: coloured, side by side if there is room, never cut."""
+"""Diffs as the user sees them: coloured, side by side if there is room, never shortened."""
 
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
@@ -13,13 +13,13 @@ from duckflow.ui.output.writer import Writer
 SIDE_BY_SIDE_COLUMNS = 120
 _HUNK = lazy_regex(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _COLOURS: dict[str, Colour] = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-": "red"}
-"""Colours by the beginning of a line; the first match counts."""
+"""Colour of a line by its beginning. The first match counts."""
 _NUMBER = 5
 _BETWEEN = " │ "
 
 
 def difference_lines(difference: str, writer: Writer) -> list[str]:
-    """Return the lines of a difference for this writer; for a person, in pieces that fit."""
+    """Return the lines of a diff. On a terminal, long lines are split to fit its width."""
     lines = visible(difference).expandtabs(4).rstrip("\n").split("\n")
     if (
         writer.formatted
@@ -35,7 +35,7 @@ def difference_lines(difference: str, writer: Writer) -> list[str]:
 
 
 class DifferenceRow(NamedTuple):
-    """A row of a difference: a title, a hunk, a line on both sides, or a changed line."""
+    """A row of a diff: a title, the head of a hunk, an unchanged line (on both sides), or a changed line."""
 
     kind: Literal["title", "hunk", "both", "changed"]
     title: str = ""
@@ -46,7 +46,7 @@ class DifferenceRow(NamedTuple):
 
 
 def difference_rows(lines: Iterable[str]) -> Iterator[DifferenceRow]:
-    """Yield removed lines on the left, added ones on the right, the others on both sides, with numbers."""
+    """Yield rows with line numbers: removed lines on the left, added lines on the right, others on both."""
     left, right = 0, 0
     removed: list[str] = []
     added: list[str] = []

@@ -1,4 +1,4 @@
-"""Escaping: text of models and files must neither control the terminal nor hide anything (SAFETY 8, 19)."""
+"""Escaping: text of models and files must not control the terminal or hide anything (SAFETY 8, 19)."""
 
 import re
 import sys
@@ -7,7 +7,7 @@ from typing import TextIO
 from duckflow.domain.patterns import lazy_regex
 
 _STEERING = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029"
-"""Control characters, direction marks, and line ends that only some programs recognize."""
+"""Control characters, direction marks, and line ends that only some programs know."""
 _CONTROLS = lazy_regex(f"[{_STEERING}]")
 _HIDDEN = lazy_regex(
     f"[{_STEERING}"
@@ -21,17 +21,17 @@ _HIDDEN = lazy_regex(
 
 
 def harmless(shown: str) -> str:
-    """Return the text with visible escapes for control characters and direction marks."""
+    """Return the text with control characters and direction marks as visible escapes."""
     return _CONTROLS.sub(_revealed, shown)
 
 
 def visible(shown: str) -> str:
-    """Return the text with visible escapes for every hidden character too (SAFETY 8)."""
+    """Return the text with all invisible characters as visible escapes (SAFETY 8)."""
     return _HIDDEN.sub(_revealed, shown)
 
 
 def on_one_line(said: str) -> str:
-    """Return the text on one line, so that it can't imitate a question."""
+    """Return the text in one line, so that it can't imitate a question."""
     return visible(" ".join(said.split()))
 
 
@@ -40,13 +40,13 @@ class OutputFailed(OSError):
 
 
 def echo(shown: str, out: TextIO | None = None) -> None:
-    """Print a line, harmless on a terminal, unchanged elsewhere; all commands print with this (SAFETY 19)."""
+    """Print a line: escaped on a terminal, unchanged elsewhere. All commands print with this (SAFETY 19)."""
     stream = out or sys.stdout
     try:
         stream.write((harmless(shown) if stream.isatty() else shown) + "\n")
         stream.flush()
     except BrokenPipeError:
-        raise  # the reader has closed the pipe, which is no error
+        raise  # the reader has closed the pipe, which is not an error
     except OSError as exc:
         raise OutputFailed(exc.strerror or str(exc)) from exc
 

@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 Style = Literal["strong", "em", "s", "code", "link", "heading"]
 _CODES: dict[Style, str] = {"strong": "1", "em": "3", "s": "9", "code": "{}", "link": "4", "heading": "1;{}"}
-"""Terminal codes of the styles; the slot takes a colour."""
+"""Terminal codes of the styles. The slot is filled with a colour."""
 _OPEN, _CLOSE = 0x10FF00, 0x10FF80
-"""First marks of both kinds: until it is drawn, a change of style is a character without width."""
+"""First characters that mark the start and the end of a style. They have no width, and are replaced last."""
 _MARKS = lazy_regex("[\U0010ff00-\U0010ffff]")
 _INDENT = "  "
 
 
 def render_text(source: str, columns: int, *, coloured: bool) -> str:
-    """Draw Markdown."""
+    """Return Markdown as lines for the terminal."""
     tokens = _parser().parse(_MARKS.sub("\ufffd", harmless(source)))
     return "\n".join(_Drawing(columns, coloured=coloured).draw(tokens))
 
 
 def render_code(source: str, language: str, *, coloured: bool) -> str:
-    """Draw code in the colours of its language, with lines unbroken, so that it can be copied."""
+    """Return code in the colours of its language. Lines are not wrapped, so that they can be copied."""
     code = harmless(source).expandtabs(4)
     if coloured and language:
         from rich.syntax import Syntax  # noqa: PLC0415 - takes time, and only a reply with code needs it
@@ -67,7 +67,7 @@ def _console(columns: int, *, coloured: bool) -> "Console":
 
 
 class _Drawing:
-    """Draws tokens in order; lists and quotes put their sign before the lines inside them."""
+    """Draws tokens in order. Lists and quotes put their sign before the lines inside them."""
 
     def __init__(self, columns: int, *, coloured: bool) -> None:
         self._columns = columns
@@ -144,7 +144,7 @@ def _styled(text: str, style: str) -> str:
 
 
 def _lines_of(text: str, columns: int, *, coloured: bool) -> list[str]:
-    """Wrap the text. Marks become colours, and each line ends in plain style."""
+    """Wrap the text, and turn style marks into terminal codes. No style continues on the next line."""
     wrapped = wrap(text, max(columns, 8)).split("\n")
     if not coloured:
         return [_MARKS.sub("", line) for line in wrapped]

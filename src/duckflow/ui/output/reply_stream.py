@@ -1,4 +1,4 @@
-"""A reply while it is written: finished blocks are drawn once, the rest is shown above the prompt."""
+"""A reply while it is written: finished blocks are printed, the unfinished one is shown above the prompt."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -28,7 +28,7 @@ class MarkdownBlock(NamedTuple):
 
 
 class MarkdownBlocks:
-    """Splits a stream of text into finished blocks."""
+    """Splits a stream of text into blocks as they are finished."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -46,7 +46,7 @@ class MarkdownBlocks:
             yield from self._take(line)
 
     def end(self) -> Iterator[MarkdownBlock]:
-        """Yield the rest."""
+        """Yield the last block, when the text has ended."""
         if self._open:
             line, self._open = self._open, ""
             yield from self._take(line)
@@ -54,7 +54,7 @@ class MarkdownBlocks:
         self._fence = ""
 
     def rest(self) -> str:
-        """Return the unfinished text."""
+        """Return the text that is not part of a finished block."""
         return "\n".join([*self._lines, self._open])
 
     def _take(self, line: str) -> Iterator[MarkdownBlock]:
@@ -88,7 +88,7 @@ class MarkdownBlocks:
 
 
 class ReplyStream:
-    """Takes pieces of a reply and writes its blocks."""
+    """Receives a reply in pieces and writes its finished blocks."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -101,11 +101,11 @@ class ReplyStream:
         self._writer.write(self._lines(piece))
 
     def end(self) -> None:
-        """End the reply."""
+        """Write the last block, when the reply has ended."""
         self._writer.write(self._last())
 
     def preview(self, columns: int, rows: int) -> list[str]:
-        """Return the last lines of the unfinished block."""
+        """Return the last lines of the block that is not finished."""
         rest = self._blocks.rest().strip("\n")[-_PREVIEW:]
         return wrap(harmless(rest), columns).split("\n")[-rows:] if rest else []
 
@@ -117,7 +117,7 @@ class ReplyStream:
                 yield from self._drawn(block)
 
     def _last(self) -> Iterator[str]:
-        ended, self._blocks = self._blocks, MarkdownBlocks()  # the preview must not show what is drawn now
+        ended, self._blocks = self._blocks, MarkdownBlocks()  # the preview must not show what is written now
         for block in ended.end():
             yield from self._drawn(block)
         self._taken, self._in_code = 0, False

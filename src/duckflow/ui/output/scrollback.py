@@ -1,4 +1,4 @@
-"""Writing above the prompt: in slices, so that keys are read in between."""
+"""Writes output above the prompt, in slices, so that keys are read in between."""
 
 import asyncio
 import os
@@ -16,28 +16,28 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 _SLICE_CHARS = 16_384
 _MAX_RENDER_S = 0.01
 _PAUSE_S = 0.015
-"""Pause before each slice, so that texts that arrive together are drawn together."""
+"""Pause in seconds before each slice, so that texts which arrive together are drawn together."""
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
-"""Terminals that know these codes draw everything between them at once; others ignore them."""
+"""Codes between which a terminal draws everything at once. Terminals that do not know them ignore them."""
 
 
 class SynchronizedOutput(Vt100_Output):
-    """Holds output back until a change is complete."""
+    """Output to the terminal that can be held back until a change is complete."""
 
     held = 0
 
     def flush(self) -> None:
-        """Write the output, unless a change is incomplete."""
+        """Write the output, unless it is being held back."""
         if not self.held:
             super().flush()
 
     def erase_down(self) -> None:
-        """Erase the line, then all below: in one step, tmux would keep the prompt in its history."""
+        """Erase the line, then everything below. In one step, tmux would keep the prompt in its history."""
         self.write_raw("\x1b7\x1b[K\x1b[B\x1b[J\x1b8")
 
     @contextmanager
     def in_one_piece(self) -> Generator[None]:
-        """Send everything written inside together."""
+        """Send everything that the block writes to the terminal together."""
         self.held += 1
         self.write_raw(_BEGIN)
         try:
@@ -53,7 +53,7 @@ def open_output() -> SynchronizedOutput:
     plain = ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else ColorDepth.from_env()
     output = SynchronizedOutput.from_pty(sys.stdout, os.environ.get("TERM"), plain)
     assert isinstance(output, SynchronizedOutput)
-    # Asking for the cursor position costs a round trip over ssh, and the layout does not need it.
+    # Asking the terminal for the cursor position takes a round trip over ssh, and the layout can do without.
     output.enable_cpr = False
     return output
 
@@ -68,7 +68,7 @@ class Scrollback:
         self._flushing: asyncio.TimerHandle | None = None
 
     def write(self, texts: Iterable[str]) -> None:
-        """Write texts in order, each on new lines; each is computed only when it is written."""
+        """Write texts in order, each on new lines. A text is computed only when it is written."""
         self._pending.append(iter(texts))
         if not self._app.is_running:
             self.finish()
@@ -107,7 +107,7 @@ class Scrollback:
     def _draw(self, lines: str) -> None:
         context = self._app.context
         if not lines:
-            self._app.invalidate()  # the lines around the prompt may have changed even without text
+            self._app.invalidate()  # redraw, because the lines around the prompt may have changed
             return
         with self._output.in_one_piece():
             running = self._app.is_running and context is not None
@@ -121,7 +121,7 @@ class Scrollback:
 
 
 def _sliced(text: str) -> Iterator[str]:
-    """Yield slices of whole lines; a longer line stays whole, so that it can be copied."""
+    """Yield slices of whole lines. A line longer than a slice is not split, so that it can be copied."""
     start = 0
     while start < len(text):
         end = text.rfind("\n", start, start + _SLICE_CHARS) + 1 or text.find("\n", start) + 1 or len(text)

@@ -1,4 +1,4 @@
-"""Widths of text on a terminal, and line breaking for words and for Japanese."""
+"""Width of text on a terminal, and line breaking for words and for Japanese."""
 
 import unicodedata
 from collections.abc import Iterator
@@ -11,13 +11,13 @@ _NEVER_AT_LINE_START = frozenset(
 )
 _NEVER_AT_LINE_END = frozenset("「『（【〈《“‘｢")
 _MARKS = "\U0010ff00"
-"""This character and all after it stand for a change of style and have no width."""
+"""First of the characters that mark a change of style. They have no width."""
 _BEGINNING = lazy_regex(r" *(?:(?:\d{1,2}\.|[^\w\s]{1,2}) )?")
-"""Beginning of a line before its text: blanks, and a dash, a number or a picture."""
+"""Beginning of a line before its text: blanks and possibly a dash, a number or an emoji."""
 
 
 def width_of(text: str) -> int:
-    """Return the columns of a text on a terminal."""
+    """Return how many columns a text takes on a terminal."""
     return len(text) if text.isascii() else sum(_width(character) for character in text)
 
 
@@ -29,7 +29,7 @@ def _width(character: str) -> int:
 
 
 def cut_to_width(text: str, columns: int) -> str:
-    """Cut a line to a width; a cut line ends in an ellipsis."""
+    """Shorten a line to a width. A shortened line ends in an ellipsis."""
     if width_of(text) <= columns:
         return text
     kept, used = "", 0
@@ -42,17 +42,17 @@ def cut_to_width(text: str, columns: int) -> str:
 
 
 def end_to_width(text: str, columns: int) -> str:
-    """Cut the beginning of a line to fit a width; a cut line begins with an ellipsis."""
+    """Shorten a line to a width by removing its beginning. It then begins with an ellipsis."""
     return cut_to_width(text[::-1], columns)[::-1]
 
 
 def pad_to_width(text: str, columns: int) -> str:
-    """Return the text with blanks up to this width."""
+    """Return the text, filled up with blanks to this width."""
     return text + " " * (columns - width_of(text))
 
 
 def wrap(text: str, columns: int) -> str:
-    """Break a text into lines; a word longer than a line runs over."""
+    """Break a text into lines. A word that is longer than a line is not broken."""
     return "\n".join(_wrap_line(line, columns) for line in text.split("\n"))
 
 
@@ -68,7 +68,7 @@ def _wrap_line(line: str, columns: int) -> str:
 
 
 def _words(line: str) -> Iterator[tuple[str, str]]:
-    """Yield unbreakable parts, each with the blanks before it."""
+    """Yield the parts of a line that can't be broken, each with the blanks before it."""
     gap = word = ""
     for character in line:
         blank = {" ": " ", "\t": "    "}.get(character, "")
@@ -85,12 +85,12 @@ def _may_break(last: str, character: str) -> bool:
     if last in _NEVER_AT_LINE_END or character in _NEVER_AT_LINE_START or _width(character) == 0:
         return False
     if last == "\u200d":
-        return False  # a family of emoji stays together
+        return False  # an emoji made of several joined ones stays together
     return _width(last) == 2 or _width(character) == 2
 
 
 def wrap_hanging(line: str, columns: int) -> str:
-    """Break a line; the following lines are indented to where its text begins."""
+    """Break a line. The lines that follow are indented to the column where its text begins."""
     found = _BEGINNING.match(line)
     before = found[0] if found else ""
     return wrap_beside(before, line[len(before) :], columns)
@@ -104,7 +104,7 @@ def wrap_beside(before: str, text: str, columns: int) -> str:
 
 
 def split_at_width(text: str, columns: int) -> list[str]:
-    """Split a line into pieces that fit, at any character, without losing or adding anything."""
+    """Split a line into pieces that fit, at any character and without changing it."""
     pieces: list[str] = []
     current, used = "", 0
     for character in text:

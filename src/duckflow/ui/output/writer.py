@@ -1,4 +1,4 @@
-"""Output of the conversation: above the prompt of a terminal, or plainly to standard output."""
+"""Writes the output of the conversation: above the prompt of a terminal, or to standard output."""
 
 import os
 import shutil
@@ -11,14 +11,14 @@ from duckflow.ui.output.text_width import wrap_hanging
 
 
 def print_lines(texts: Iterable[str]) -> None:
-    """Write lines to standard output, at once."""
+    """Write lines to standard output at once."""
     for text in texts:
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
     sys.stdout.flush()
 
 
 class Writer:
-    """Takes whole lines. For a person at a terminal they are `formatted`: wrapped, and perhaps coloured."""
+    """Writes whole lines. On a terminal they are `formatted`: wrapped, and possibly coloured."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class Writer:
         formatted: bool = False,
     ) -> None:
         self.write = write
-        """Writes lines as they are, and computes each only when it is written."""
+        """Function that writes texts as they are. It computes each text only when it is written."""
         self._size = size
         self.formatted = formatted
         plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stdout.isatty()
@@ -36,12 +36,12 @@ class Writer:
 
     @property
     def columns(self) -> int:
-        """Current width; a guess if the output is a pipe."""
+        """Width of the terminal in columns; a guess if the output is a pipe."""
         return self._size()[0]
 
     @property
     def rows(self) -> int:
-        """Current height."""
+        """Height of the terminal in rows."""
         return self._size()[1]
 
     def raw(self, *texts: str) -> None:
@@ -53,7 +53,7 @@ class Writer:
         self.raw("\n".join(self.drawn(shown, colour)))
 
     def drawn(self, shown: str, colour: Colour | None) -> list[str]:
-        """Return the rows of a paragraph."""
+        """Return a paragraph as lines, wrapped if the output is formatted."""
         lines = harmless(shown).split("\n")
         if self.formatted:
             lines = [row for line in lines for row in wrap_hanging(line, self.columns).split("\n")]

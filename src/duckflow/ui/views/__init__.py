@@ -1,1 +1,1 @@
-"""Views: texts for events, approvals, goal, health and tables; live/ is drawn around the prompt."""
+"""Texts for the user: events, approvals, goal, health and tables. `live/` has the lines around the prompt."""

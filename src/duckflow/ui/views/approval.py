@@ -1,4 +1,4 @@
-"""View of an approval: short for a small risk, all five points for a high one (G1)."""
+"""Text of an approval question: short for a small risk, with all details for a high risk (G1)."""
 
 import unicodedata
 from collections.abc import Iterator
@@ -24,38 +24,38 @@ _MAY = {
     "mcp.accept": "approval.may.mcp_accept",
     "web.fetch": "approval.may.fetch",
 }
-"""Questions for known operations."""
+"""Catalogue keys of the questions for known operations."""
 _FACTS = ("reads", "in_sandbox", "no_sandbox", "with_network", "undo", "no_undo", "memory_undo")
-"""Impacts that have a short form for the first line."""
+"""Impacts of a change that have a short form, for the first line."""
 _EXPECTED: tuple[Because, ...] = ("mode", "risk")
-"""Reasons to ask that the first line already shows."""
+"""Reasons for asking that the first line already shows."""
 _COLOURS: dict[Risk, Colour] = {"low": "bold", "medium": "yellow", "high": "red", "forbidden": "red"}
 
 ColouredLine = tuple[str, Colour | None]
 
 
 class ApprovalView(Frozen):
-    """The question, ready to be drawn. Everything in it is safe to show."""
+    """Texts of the question. All of them are escaped, so that they are safe to show."""
 
     question: str
     facts: tuple[str, ...]
-    """Size, risk and the way back, in a few words each."""
+    """Size, risk and possibility of undo, in a few words each."""
     risk: Risk
     risk_line: str
     intent: str
     rationale: str
     expected: bool
-    """True if the reason to ask is a usual one."""
+    """True if the reason for asking is one of the usual ones."""
     impact: tuple[str, ...]
     alternatives: tuple[str, ...]
     difference: str
     always: str
-    """Scope of "always", in words; empty if it is not offered."""
+    """Scope of "always" in words; empty if "always" is not offered."""
     editable: bool
 
 
 def approval_view(approval: Approval) -> ApprovalView:
-    """Return the question; the model's words stay on their line, so that they can't imitate a question."""
+    """Return the texts of the question. The model's words are kept in one line, so they can't imitate one."""
     reasons = text("risk.and").join(text(f"risk.because.{reason}") for reason in approval.reasons)
     level = text(f"risk.level.{approval.risk}")
     return ApprovalView(
@@ -75,7 +75,7 @@ def approval_view(approval: Approval) -> ApprovalView:
 
 
 def brief_lines(view: ApprovalView) -> Iterator[ColouredLine]:
-    """Yield the question with its facts, then why; for a high risk, all points."""
+    """Yield the question with its facts, then the reasons; for a high risk, all details."""
     yield f"{view.question} {' · '.join(view.facts)}", _COLOURS[view.risk]
     if view.intent:
         yield text("approval.intent", intent=view.intent), None
@@ -86,7 +86,7 @@ def brief_lines(view: ApprovalView) -> Iterator[ColouredLine]:
 
 
 def point_lines(view: ApprovalView) -> Iterator[ColouredLine]:
-    """Yield all points in full: risk, reason, impact, alternatives, and what "always" would cover."""
+    """Yield all details: risk, reason, impact, alternatives, and what "always" would allow."""
     yield f"  {view.risk_line}", _COLOURS[view.risk]
     yield view.rationale, None
     for title, points in (
@@ -102,12 +102,12 @@ def point_lines(view: ApprovalView) -> Iterator[ColouredLine]:
 
 
 def points_text(approval: Approval) -> str:
-    """Return the question as plain text; the difference is shown before it."""
+    """Return the question as plain text, without its diff, which is shown before it."""
     return "\n".join(line for line, _ in brief_lines(approval_view(approval)))
 
 
 def kind_text(kind: ApprovalScope) -> str:
-    """Return the scope of "always", in words the user can judge."""
+    """Return the scope of "always" in words for the user."""
     if kind.what == "edits" and kind.scope == ".":
         return text("approval.kind.edits_at_top")
     return text(f"approval.kind.{kind.what}", scope=on_one_line(kind.scope))
@@ -118,7 +118,7 @@ def _question(approval: Approval) -> str:
     target = on_one_line(
         approval.outside or str(args.get("path") or args.get("url") or args.get("tool") or "")
     )
-    if "lookalike" in approval.reasons:  # name the letters that imitate others
+    if "lookalike" in approval.reasons:  # name the letters that look like others
         foreign = sorted({letter for letter in target if letter > "\x7f" and letter.isalpha()})
         named = ", ".join(f"{letter} = {unicodedata.name(letter, hex(ord(letter)))}" for letter in foreign)
         target = f"{target} ({named})" if named else target
@@ -138,7 +138,7 @@ def _facts(approval: Approval, reasons: str) -> Iterator[str]:
 
 
 def _size(line: TextLine) -> tuple[int, int]:
-    """Return the lines added and removed in one file."""
+    """Return the number of lines added and removed in one file."""
     values = {name: value for name, value in line.values.items() if isinstance(value, int)}
     lines = values.get("lines", 0)
     if line.key == "approval.impact.creates":

@@ -1,6 +1,6 @@
 """Descriptions of events: one table for the terminal, `run`, transcripts, replays, exports and the page.
 
-An interface decides only how a description is written: in colour, as Markdown, on a page.
+An interface only decides how to write a description: in colour, as Markdown, or on a web page.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,28 +31,28 @@ Tone = Literal["plain", "good", "bad", "warning", "quiet"]
 
 
 class EventDescription(NamedTuple):
-    """Description of an event for the user."""
+    """Text and kind of an event for the user."""
 
     kind: EventKind
     text: str
     tone: Tone = "plain"
     output: tuple[str, ...] = ()
-    """Last lines of a command's output; `hidden` more are not shown."""
+    """Last lines of a command's output. `hidden` is the number of lines that are left out."""
     hidden: int = 0
     difference: str = ""
-    """Change that a question is about, shown before it."""
+    """Diff of the change that a question is about. It is shown before the question."""
 
     @property
     def plain(self) -> str:
-        """Everything, as plain lines."""
+        """The whole description, as plain lines."""
         output = [f"  {line}" for line in self.output]
         return "\n".join(part for part in (self.difference.rstrip("\n"), self.text, *output) if part)
 
 
 class Describer:
-    """Describes events in order, since the end of an action does not repeat its arguments.
+    """Describes events in order. It remembers arguments, because the end of an action does not repeat them.
 
-    With `session_id`, for readers outside the conversation, an outcome says how to continue.
+    With `session_id`, for readers outside the conversation, outcomes say how to continue.
     """
 
     def __init__(self, session_id: str | None = None) -> None:
@@ -62,13 +62,13 @@ class Describer:
         self._background = False
 
     def __call__(self, event: Event) -> EventDescription | None:
-        """Return the description; None for an event that a reader need not know."""
+        """Return the description of an event, None if the user need not see it."""
         match event:
             case events.ActionStarted():
                 self._running[event.action_id] = event.action
                 return None
             case events.ActionFinished(outcome="unknown") if event.action_id not in self._running:
-                return None  # it began before a crash, and `Recovered` tells of it
+                return None  # it started before a crash, and the `Recovered` event reports it
             case events.ActionFinished():
                 asked = self._asked.action if self._asked else None
                 action = self._running.pop(event.action_id, asked)
@@ -91,11 +91,11 @@ class Describer:
 
     def _outcome_line(self, event: events.RequestFinished) -> str:
         if event.outcome == "deferred" and self._background:
-            return ""  # it continues automatically
+            return ""  # the work continues automatically
         if self._session_id is None:
             return text(f"stopped.{event.outcome}") if event.outcome in ("stopped", "interrupted") else ""
         if event.outcome in ("done", "accepted", "provider_error"):
-            return ""  # an earlier event says it
+            return ""  # an earlier event says so
         if event.outcome != "awaiting_approval":
             return text(f"outcome.{event.outcome}", session=self._session_id)
         offered = [text("outcome.or_always")] if self._asked and self._asked.kind else []
@@ -104,34 +104,34 @@ class Describer:
 
 
 _FOR_MODELS = {"llm.bad_answer": "llm.bad_answer_plain", "llm.bad_last_answer": "llm.bad_last_answer_plain"}
-"""Errors whose details are in English, for models, and their keys without details."""
+"""Errors whose details are in English, and the catalogue keys of the same errors without details."""
 
 
 def waiting_line(waiting: Waiting) -> str:
-    """Say that a model is asked again, why, and when."""
+    """Return a line that says that a model is asked again, why, and when."""
     reason, wait_s = text(waiting.reason), waiting.wait_s
     return reason if wait_s is None else text("llm.waiting", reason=reason, seconds=round(wait_s))
 
 
 def error_text(event: events.ErrorReported) -> str:
-    """Return the error for the user, without English details if the user's language is another one."""
+    """Return the text of an error, without English details if the user's language is another one."""
     if event.key in _FOR_MODELS and current_language() != "en":
         return text(_FOR_MODELS[event.key])
     return text(event.key, **event.values)
 
 
 def mode_line(mode: Mode) -> str:
-    """Return the mode and its meaning."""
+    """Return a line with the mode and its meaning."""
     return text("mode.now", mode=mode, means=text(f"status.means.{mode}"))
 
 
 def effort_line(effort: EffortChoice) -> str:
-    """Return the effort and its meaning."""
+    """Return a line with the thinking effort and its meaning."""
     return text("effort.now", effort=effort, means=text(f"effort.means.{effort}"))
 
 
 def consultation_text(consultation: Consultation) -> str:
-    """Return the situation, the findings, and the numbered choices."""
+    """Return the text of a consultation: situation, findings, and numbered choices."""
     lines = [text(consultation.situation, **consultation.values)]
     lines += [text(finding.key, **finding.values) for finding in consultation.findings]
     lines.append(text("consultation.ways"))
@@ -168,13 +168,13 @@ def _describe_action(event: events.ActionFinished, action: Action | None) -> Eve
         output = _in_our_words(said[1:], event.changed)
         hidden = max(len(output) - _TAIL, 0)
         return EventDescription("action", line, tone, tuple(output[-_TAIL:]), hidden)
-    told = event.outcome == "refused" and event.text.startswith(_USERS_NO)  # the answer was shown
+    told = event.outcome == "refused" and event.text.startswith(_USERS_NO)  # the answer was already shown
     hidden = 0 if outcome == "ok" or told else len(said) - (1 if reason else 0)
     return EventDescription("action", line, tone, hidden=hidden)
 
 
 def _in_our_words(output: list[str], changed: Sequence[str]) -> list[str]:
-    """Return the output of a command, with the English line about its effects in the user's language."""
+    """Return the output of a command, with the line about its effects in the user's language."""
     told = output[-1].lstrip("(") if output else ""
     match next((fate for fate in get_args(EffectsFate) if told.startswith(f"{fate}: ")), ""):
         case "":
@@ -228,7 +228,7 @@ def _report_text(event: events.TaskReported) -> str:
 
 
 def _learned_line(event: events.MemoryKept) -> str:
-    # The user has approved a preference, so it is no news.
+    # The user has approved the preference and knows about it.
     return "" if event.kind == "preference" else text("memory.learned", text=on_one_line(event.text))
 
 
@@ -239,14 +239,14 @@ def _error_line(event: events.ErrorReported) -> str:
 
 def _hook_line(event: events.HookRan) -> str:
     if event.outcome == "ok":
-        return on_one_line(event.reason)  # empty unless the hook has something to say
+        return on_one_line(event.reason)  # empty if the hook has nothing to say
     command, reason = cut(on_one_line(event.command), _HOOK), on_one_line(event.reason)
     return text(f"hooks.{event.outcome}", event=event.hook, command=command, reason=reason)
 
 
 def _ended_line(event: events.CommandEnded) -> str:
     if event.how not in ("ended", "with_request", "cancelled"):
-        return ""  # the line of an action or a report says it
+        return ""  # the line of an action or a report says so
     return text(f"background.{event.how}", command=on_one_line(event.command.command), code=event.exit_code)
 
 
@@ -278,4 +278,4 @@ _TABLE: Mapping[type[object], tuple[EventKind, Tone, Callable[[Any], str]]] = {
     events.Recovered: ("note", "warning", recovered_text),
     events.ErrorReported: ("error", "bad", _error_line),
 }
-"""Kind, tone and text of each event. Other events are not for readers."""
+"""Kind, tone and text of each event. Events that are missing here are not shown."""

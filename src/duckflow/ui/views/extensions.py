@@ -8,7 +8,7 @@ from duckflow.ui.output.escaping import on_one_line
 
 
 def hook_lines(extensions: Extensions) -> Sequence[str]:
-    """List hooks: when each runs, and the file it comes from."""
+    """Return a line for each hook: when it runs, and the file it comes from."""
     lines = [_hook_line(hook) for listed in extensions.hooks for hook in listed.hooks] or [text("hooks.none")]
     if unused := [name for listed in extensions.hooks for name in listed.unused]:
         lines.append(text("hooks.unused", names=on_one_line(", ".join(unused))))
@@ -16,7 +16,7 @@ def hook_lines(extensions: Extensions) -> Sequence[str]:
 
 
 def skill_lines(extensions: Extensions) -> Sequence[str]:
-    """List skills, and whether each belongs to the project or the user."""
+    """Return a line for each skill, which says whether it belongs to the project or the user."""
     return [
         f"{skill.name}  ({text('skills.project' if skill.own else 'skills.user')})"
         f"  {on_one_line(skill.description)}"
@@ -25,7 +25,7 @@ def skill_lines(extensions: Extensions) -> Sequence[str]:
 
 
 def plugin_lines(extensions: Extensions) -> Sequence[str]:
-    """List plugins: what each adds, or its error."""
+    """Return a line for each plugin: what it adds, or its error."""
     return [
         on_one_line(f"{one.name} {one.version}  {one.error or ', '.join(one.brings)}")
         for one in extensions.plugins
@@ -38,7 +38,7 @@ def _hook_line(hook: Hook) -> str:
 
 
 def server_lines(servers: Sequence[ServerReport]) -> Iterator[str]:
-    """List MCP servers, with their offers and problems below each."""
+    """Yield a line for each MCP server, and below it its tools, prompts and problems."""
     if not servers:
         yield text("mcp.none")
     for one in servers:

@@ -1,4 +1,4 @@
-"""Views of goals, requirements and verdicts (J8, J9)."""
+"""Texts about goals, requirements and verdicts (J8, J9)."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,11 +12,11 @@ from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.text_width import cut_to_width
 
 MET, PARTLY = 0.8, 0.3
-"""Lowest scores of a requirement that is met, and of one that is partly met."""
+"""Lowest score of a requirement that counts as met, and of one that counts as partly met."""
 
 _LINE, _LONG = 100, 200
 _DEDUCTIONS = ("forgotten", "no_evidence")
-"""Reasons that lower the score of one requirement; all others lower the whole."""
+"""Reasons that lower the score of one requirement. All other reasons lower the overall score."""
 
 _LINES = 20
 _MISSING = 5
@@ -24,13 +24,13 @@ _IDS = 8
 
 
 def goal_text(state: AgentState) -> str:
-    """Return the text of /goal, for the open request or else the last one."""
+    """Return the text of /goal: for the open request, or else for the last one."""
     request = state.request or state.finished
     return "\n".join(_goal(request)) if request else text("goal.none")
 
 
 def requirements_line(event: RequirementsFound) -> str:
-    """Return the number of requirements; empty for talk, which has none."""
+    """Return a line with the number of requirements; empty for talk, which has none."""
     if not event.requirements:
         return ""
     if event.by == "program":
@@ -44,7 +44,7 @@ def attempt_text(event: AttemptPlanned) -> str:
 
 
 def evaluation_text(event: Evaluated) -> str:
-    """Return the verdict on a request and the missing parts."""
+    """Return the verdict on a request, and what is missing."""
     evaluation = event.evaluation
     score = f"{evaluation.overall_score:.2f}"
     states = [one.state for one in event.results]
@@ -61,7 +61,7 @@ def evaluation_text(event: Evaluated) -> str:
 
 
 def _caps(evaluation: SatisfactionEvaluation) -> list[str]:
-    """Return the reasons why the request counts as not done, whatever the mean score is (J3)."""
+    """Return the reasons why the request counts as not done even if its scores are high (J3)."""
     return [text(f"goal.capped.{cap}") for cap in evaluation.caps if cap not in _DEDUCTIONS]
 
 

@@ -1,4 +1,4 @@
-"""View of /status: vitals, check-up, chart, and the loop limit with its reasons (H6, H7, I5)."""
+"""Text of /status: vitals, check-up, chart, and the loop limit with its reasons (H6, H7, I5)."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Tables and lists: use of the prompt, costs, statistics and memories."""
+"""Tables and lists: size of the prompt, costs, statistics and memories."""
 
 from collections.abc import Mapping, Sequence
 from typing import get_args
@@ -19,13 +19,13 @@ _TOKENS: Mapping[str, str] = {
     "output": "output_tokens",
     "thinking": "thinking_tokens",
 }
-"""Columns of the cost table, and the counts they show."""
+"""Columns of the cost table, and the fields of `Usage` they show."""
 _WHERE_NOT_ZERO = ("written", "thinking")
-"""Columns that only some providers fill."""
+"""Columns that are left out if they contain only zeros."""
 
 
 def cost_text(state: AgentState) -> str:
-    """Return a table of calls, tokens, and costs if prices are known."""
+    """Return a table of calls and tokens, with costs if prices are known."""
     if not state.usage:
         return text("cost.none")
     used = {text(f"cost.of_{tier}"): one for tier, one in state.usage.items()}
@@ -47,7 +47,7 @@ def cost_text(state: AgentState) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], names: int = 1) -> list[str]:
-    """Return table lines, the first `names` columns left-aligned; a row with one cell is a title."""
+    """Return table lines. The first `names` columns are left-aligned; a row with one cell is a title."""
     whole = [row for row in rows if len(row) > 1]
     widths = [max(map(width_of, column)) for column in zip(*whole, strict=True)]
     lines: list[str] = []
@@ -70,11 +70,11 @@ _STATS = {
     "satisfaction": ".2f",
     "rating": ".1f",
 }
-"""Columns after the number of requests, and the formats of their numbers."""
+"""Columns after the number of requests, with the formats of their numbers."""
 
 
 def stats_text(stats: Sequence[RequestStats]) -> str:
-    """Return a table of request outcomes beside the targets; one line if there are no requests yet."""
+    """Return a table of request outcomes and their targets, or one line if there are no requests yet."""
     if not stats:
         return text("stats.none")
     rows = [["", *(text(f"stats.column.{column}") for column in ("requests", *_STATS))]]
@@ -101,7 +101,7 @@ def _stats_row(one: RequestStats) -> list[str]:
 
 
 def memory_lines(memories: Sequence[Memory], here: str | None = None) -> list[str]:
-    """Return a line for each memory; its folder is named unless it is `here`."""
+    """Return a line for each memory. It names the memory's folder, unless that is `here`."""
     wide = max((len(str(one.id)) for one in memories), default=0)
     lines: list[str] = []
     for one in memories:
@@ -117,7 +117,7 @@ _MAX_NAMED_RESULTS = 12
 
 
 def context_text(use: PromptUse, columns: int) -> str:
-    """Return the prompt's share of the model's window, its parts, and what was left out."""
+    """Return how much of the context window the prompt uses, its parts, and what was left out."""
     used = sum(use.tokens.values())
     share = used / use.window
     head = text(
@@ -149,6 +149,6 @@ def context_text(use: PromptUse, columns: int) -> str:
 
 
 def _bar(share: float, room: int) -> str:
-    """At least one cell is full, because every part shown uses something."""
+    """Return a bar. At least one cell is full, because every part that is listed uses something."""
     full = min(max(round(share * room), 1), room)
     return "█" * full + "░" * (room - full)

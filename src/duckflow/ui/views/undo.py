@@ -13,7 +13,7 @@ _MESSAGE = 60
 
 
 def undo_text(report: UndoReport) -> str:
-    """Return changes that were undone, changes that were not and why, and commands that no undo covers."""
+    """Return the undone changes, changes that were not undone and why, and commands that can't be undone."""
     if report.restored:
         key = "undo.undone" if report.kind == "undo" else "undo.redone"
         lines = [text(key, actions=report.actions, files=len({one.path for one in report.restored}))]
@@ -34,14 +34,14 @@ def undo_text(report: UndoReport) -> str:
 
 
 def undone_text(event: Undone) -> str:
-    """Return the text of an undo from its stored event."""
+    """Return the text about an undo, from its stored event."""
     kind = "redo" if event.redo else "undo"
     report = UndoReport(kind=kind, actions=len(event.takes_back), restored=event.changes, left=event.left)
     return undo_text(report)
 
 
 def recovered_text(event: Recovered) -> str:
-    """Return the actions that a crash interrupted: finished, not done, or unknown."""
+    """Return the text about actions that a crash interrupted: finished, not done, or unknown."""
     parts = {
         "recovery.finished": event.finished,
         "recovery.not_done": (*event.not_done, *event.not_run),
@@ -57,7 +57,7 @@ def recovered_text(event: Recovered) -> str:
 
 
 def rewound_text(event: Rewound) -> str:
-    """Return the message the user went back to, and what was rewound."""
+    """Return the text about a rewind: to which message, and what was rewound."""
     what = "both" if event.files and event.conversation else "files" if event.files else "conversation"
     return text(f"rewind.{what}", text=cut(on_one_line(event.text), _MESSAGE))
 

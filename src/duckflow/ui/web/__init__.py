@@ -1,1 +1,1 @@
-"""The web page, the data it shows, and the guard of its server."""
+"""The web page, its data, and access control of its server."""

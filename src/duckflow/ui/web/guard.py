@@ -1,8 +1,8 @@
-"""Access to the web server: only the browser that brought the token, from our page, on this machine.
+"""Access to the web server: only for the browser that brought the token, from our page, on this machine.
 
 Any web page can send requests to this machine, and any name can be made to point to it, so each request's
-host name (DNS rebinding), origin and cookie are checked. A browser sends a cookie to every port of a machine,
-so ours is bound to a path that can't be guessed.
+host name (DNS rebinding), origin and cookie are checked. A browser sends a cookie to every port of a
+machine, so our cookie is only valid for a path that can't be guessed.
 """
 
 import hmac
@@ -35,7 +35,7 @@ HEADERS = {
 
 
 class RequestGuard:
-    """Lets a request pass, or answers it with 403 and nothing else."""
+    """Lets a request pass, or answers it with a bare status 403."""
 
     def __init__(self, inner: ASGIApp) -> None:
         self._inner = inner
@@ -44,7 +44,7 @@ class RequestGuard:
         self._cookies: list[str] = []
 
     def new_token(self) -> str:
-        """Return a token that can be exchanged once."""
+        """Return a token that a browser can exchange for a cookie once."""
         self._tokens.add(token := secrets.token_urlsafe(24))
         return token
 
@@ -71,7 +71,7 @@ class RequestGuard:
         await self._inner({**scope, "path": "/" + scope["path"].removeprefix(self.place)}, receive, sealed)
 
     def _admit(self, scope: Scope, headers: Mapping[str, str]) -> str | None:
-        """Return None to refuse a request, a new cookie if it brought a token, else ""."""
+        """Return None to refuse a request. Otherwise return a new cookie if it brought a token, else ""."""
         host = headers.get("host", "")
         origin = headers.get("origin")
         if not is_loopback(host) or (origin is not None and origin != f"http://{host}"):
@@ -89,7 +89,7 @@ class RequestGuard:
         return "" if self._known(headers.get("cookie", "")) else None
 
     def _take(self, given: str) -> bool:
-        """Use up a token; return False if it is unknown or used."""
+        """Use up a token. Return False if it is unknown or was already used."""
         found = [one for one in self._tokens if hmac.compare_digest(one.encode(), given.encode())]
         self._tokens.difference_update(found)
         return bool(found)
@@ -103,7 +103,7 @@ class RequestGuard:
 
 
 def is_loopback(host: str) -> bool:
-    """Return True if a Host header names this machine, on any port."""
+    """Return whether a Host header names this machine, with any port."""
     try:
         split = urlsplit(f"http://{host}")
         return bool(host) and split.hostname in _NAMES and split.netloc == host and split.port != 0

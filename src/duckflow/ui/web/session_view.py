@@ -1,4 +1,4 @@
-"""A session for the web page, event by event: plain data in the user's language, never markup."""
+"""Data about a session for the web page, event by event: in the user's language, never markup."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,14 +26,14 @@ from duckflow.ui.views.live.status_bar import short_model
 Payload = dict[str, Any]
 
 _EDIT = "approval.instead.edit"
-"""Not offered on the page, where an answer is bound to the change that was shown."""
+"""Alternative that the page does not offer, because there an answer can only apply to the change shown."""
 _MAX_CHART_POINTS = 500
 RUN_PREFIX = "run-"
-"""Beginning of a fleet run's id on the page."""
+"""Beginning of the ids that fleet runs have on the page."""
 
 
 class SessionView:
-    """Turns events into entries, and keeps the current state for the page."""
+    """Turns events into entries for the page, and keeps the current state."""
 
     def __init__(self, session_id: str) -> None:
         self.state = new_state(session_id)
@@ -45,7 +45,7 @@ class SessionView:
         self._working = False
 
     def take(self, recorded: StoredEvent, earlier: Callable[[], Sequence[StoredEvent]]) -> Payload | None:
-        """Return the entry for an event; None if a reader need not know it."""
+        """Apply an event, and return its entry. None if the user need not see the event."""
         back = 0
         if isinstance(recorded.event, events.Rewound) and recorded.event.conversation:
             back = recorded.event.to
@@ -73,7 +73,7 @@ class SessionView:
         }
 
     def now(self) -> Payload:
-        """Return the current state, for everything around the conversation."""
+        """Return the current state, for the parts of the page around the conversation."""
         state = self.state
         request = state.request or state.finished
         return {
@@ -92,7 +92,7 @@ class SessionView:
         }
 
     def question(self, run: Payload | None = None) -> Payload | None:
-        """Return the open question as data; a fleet run asks only while it waits, perhaps for free text."""
+        """Return the open question as data. A fleet run has one only while it waits, maybe for free text."""
         asked = self.state.question
         if run is not None and (asked is None or run["question"] is None):
             return run["question"]
@@ -135,7 +135,7 @@ class SessionView:
 
 
 def rows_of(difference: str) -> list[list[Any]]:
-    """Return all rows of a difference: kind, then a title, or number and line of both sides."""
+    """Return all rows of a diff: kind and title, or kind, and number and text of both sides."""
     lines = visible(difference).expandtabs(4).rstrip("\n").split("\n") if difference.strip() else []
     return [
         [row.kind, row.title] if row.title else [row.kind, row.left, row.old, row.right, row.new]
@@ -144,7 +144,7 @@ def rows_of(difference: str) -> list[list[Any]]:
 
 
 def approval_payload(approval: Approval) -> Payload:
-    """Return the five points, the whole difference, and the possible answers (G1)."""
+    """Return an approval's question: risk, reason, impact, alternatives, whole diff, answers (G1)."""
     offered = tuple(one for one in approval.alternatives if one.key != _EDIT)
     view = approval_view(replace(approval, alternatives=offered))
     return {
@@ -156,7 +156,7 @@ def approval_payload(approval: Approval) -> Payload:
 
 
 def consultation_payload(asked: Consultation) -> Payload:
-    """Return the situation and the choices."""
+    """Return the situation and the choices of a consultation."""
     situation = consultation_text(asked).split(f"\n{text('consultation.ways')}", 1)[0]
     labels = {choice: text(f"consultation.choice.{choice}") for choice in asked.choices}
     choices = [
@@ -172,12 +172,12 @@ def consultation_payload(asked: Consultation) -> Payload:
 
 
 def words_payload(shown: str) -> Payload:
-    """Return the question of a run that waits for free text, below its last reply."""
+    """Return the question of a fleet run that waits for free text. It is shown below the last reply."""
     return {"kind": "consultation", "question_hash": shown, "question": text("web.words"), "choices": []}
 
 
 def evidence_payload(story: list[StoredEvent], wanted: str) -> Payload | None:
-    """Return one piece of evidence in full."""
+    """Return one piece of evidence in full, None if there is none with this id."""
     describe = Describer()
     for recorded in story:
         event, described = recorded.event, describe(recorded.event)

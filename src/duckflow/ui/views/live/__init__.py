@@ -1,1 +1,1 @@
-"""Views around the prompt, redrawn as they change: activity above it, the status bar below."""
+"""Lines around the prompt, redrawn when they change: activity above it, the status bar below it."""

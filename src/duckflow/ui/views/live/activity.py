@@ -1,4 +1,4 @@
-"""Activity in a few lines above the prompt: a reply, output, tasks, and one plain line."""
+"""Activity in a few lines above the prompt: the reply, command output, tasks, and what is being done."""
 
 import math
 import time
@@ -26,7 +26,7 @@ _QUEUED = 3
 
 
 class Activity:
-    """Remembers the latest output and thinking, and how long a provider wants us to wait."""
+    """Remembers the latest output and thinking, and how long the provider asks to wait."""
 
     def __init__(self, replies: ReplyStream, clock: Callable[[], float] = time.monotonic) -> None:
         self._replies = replies
@@ -43,7 +43,7 @@ class Activity:
         self._output = (self._output + piece[-_MAX_OUTPUT_CHARS:])[-_MAX_OUTPUT_CHARS:]
 
     def forget_output(self) -> None:
-        """Forget the output: the command has ended, and its result is shown."""
+        """Forget the output of a command that has ended, because its result is shown."""
         self._output = ""
 
     def add_thinking(self, piece: str) -> None:
@@ -54,7 +54,7 @@ class Activity:
         self._thoughts.append(piece)
 
     def end_thinking(self) -> tuple[float, str] | None:
-        """Return seconds and text of the thinking that has ended, if it was readable."""
+        """Return the seconds and the text of the thinking that has ended; None if it had no text."""
         thought, self._thoughts = "".join(self._thoughts)[-_MAX_THINKING_CHARS:].strip(), []
         return (self._clock() - self._thinks_since, thought) if thought else None
 
@@ -63,11 +63,11 @@ class Activity:
         self._waiting, self._waits_until = waiting, self._clock() + (waiting.wait_s or 0.0)
 
     def end_waiting(self) -> None:
-        """Stop counting: the model answers."""
+        """Stop the countdown, because the model answers."""
         self._waiting = None
 
     def lines(self, state: AgentState, queued: Iterable[str], columns: int) -> tuple[Line, ...]:
-        """Return the lines to draw."""
+        """Return the lines to draw above the prompt."""
         room = columns - 1
         output = [line for line in self._output.split("\n") if line.strip()][-_OUTPUT_ROWS:]
         tail = [harmless(line.rpartition("\r")[2].expandtabs(4)) for line in output]
@@ -80,7 +80,7 @@ class Activity:
         shown += [[("faint", cut_to_width(line, room))] for line in waits]
         if self.busy:
             profile = state.request.profile if state.request else None
-            doing = text(f"activity.{profile or 'unknown'}")  # without numbers (I10)
+            doing = text(f"activity.{profile or 'unknown'}")  # the user sees no numbers here (I10)
             turning = _SPINNER[int(time.monotonic() * _PER_SECOND) % len(_SPINNER)]
             hint = cut_to_width(f" {turning} {text('activity.stop')}", max(room - width_of(doing), 0))
             shown.append([("activity", cut_to_width(doing, room)), ("faint", hint)])

@@ -1,4 +1,4 @@
-"""Actions, plans and tasks in words: one action, a tree, a bar."""
+"""Actions, plans and tasks in words: short names, a plan as a tree, progress as a bar."""
 
 from collections.abc import Mapping, Sequence
 
@@ -40,7 +40,7 @@ def tasks_tree(state: AgentState) -> str:
 
 
 def progress_line(state: AgentState, columns: int) -> Line | None:
-    """Return the progress of the background tasks in one line; None if none are running."""
+    """Return the progress of the background tasks in one line, None if none are running."""
     if state.task_list is None or state.task_list.ended:
         return None
     tasks = state.task_list.tasks
@@ -51,21 +51,21 @@ def progress_line(state: AgentState, columns: int) -> Line | None:
 
 
 def task_name(task: Task) -> str:
-    """Describe a task in a few words."""
+    """Return a few words for a task."""
     return action_name(task.operation, task.args, done=task.status == "completed")
 
 
 def action_name(
     operation: str, args: Mapping[str, object], path: str | None = None, *, done: bool = False
 ) -> str:
-    """Describe an action in a few words: the operation and its target."""
+    """Return a few words for an action: its operation and its target."""
     said = next(
         (args[name] for name in ("command", "pattern", "to") if isinstance(args.get(name), str)), path
     )
     named = (args[name] for name in ("path", "id", "name", "url", "tool") if args.get(name))
     target = cut(on_one_line(str(said or next(named, ""))), _TARGET)
     name = operation.replace(".", "_")
-    if not has_text(f"did.{name}"):  # an operation of a plugin or an MCP server
+    if not has_text(f"did.{name}"):  # operation of a plugin or an MCP server
         return f"{on_one_line(operation)} {target}".rstrip()
     return (text(f"did.{name}", target=target) if done else text(f"doing.{name}", target=target)).strip()
 

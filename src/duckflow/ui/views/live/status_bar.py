@@ -1,4 +1,4 @@
-"""The bar at the bottom: vitals (H6), then mode, model, cost, context and sandbox."""
+"""The status bar at the bottom: vitals (H6), then mode, model, cost, context and sandbox."""
 
 from duckflow.domain.pacing.vitals import VITALS, Vitals, face_of
 from duckflow.domain.session_client import EngineStatus
@@ -11,7 +11,7 @@ _LOW, _MIDDLE = 0.5, 0.7
 
 
 def bar_lines(state: AgentState, status: EngineStatus, columns: int) -> tuple[Line, ...]:
-    """Return the bar in one line if there is room, else in two; a narrow bar has fewer words."""
+    """Return the status bar as one line if there is room, else as two. A narrow one has fewer words."""
     room = columns - 1
     vitals = vitals_line(state.vitals, short=False)
     if _width(vitals) > room:
@@ -23,7 +23,7 @@ def bar_lines(state: AgentState, status: EngineStatus, columns: int) -> tuple[Li
 
 
 def vitals_line(vitals: Vitals, *, short: bool) -> Line:
-    """Return the vitals, the same in every language; `short` leaves out the names."""
+    """Return the vitals, which look the same in every language. `short` leaves out the names."""
     line: Line = [("bar", "[ 🦆" if short else "[ Duckflow")]
     for name in VITALS:
         value: float = getattr(vitals, name)
@@ -34,7 +34,7 @@ def vitals_line(vitals: Vitals, *, short: bool) -> Line:
 
 
 def short_model(name: str) -> str:
-    """Return a model's name, without the folders of a file."""
+    """Return a model's name. If it is a path, only the last part is kept."""
     provider, _, rest = name.partition(":")
     local = "/" in rest and provider in ("scripted", "embedded")
     return f"{provider}:{rest.rpartition('/')[2]}" if local else name
