@@ -30,7 +30,7 @@ def temporary_in(folder: int) -> Generator[str]:
     try:
         yield name
     except BaseException:
-        with suppress(OSError):  # the first failure is the one that matters; a later write sweeps leftovers
+        with suppress(OSError):  # report the first failure, not this one; a later write removes leftovers
             os.unlink(name, dir_fd=folder)
         raise
 

@@ -118,7 +118,7 @@ def _name(part: str) -> str:
 
 
 def _answers(part: str) -> bool:
-    """Return whether exit code 1 of this part means "no": of its program, or of one called by xargs."""
+    """Return whether the part's program, or a program that xargs starts there, says "no" by exit code 1."""
     words = [os.path.basename(word) for word in _words(part)]
     wanted = words if words and words[0] in _CALLERS else words[:1]
     return not _ANSWERS.isdisjoint(wanted)

@@ -26,7 +26,7 @@ from duckflow.safety.sandbox.view.secret_index import SecretIndex
 from duckflow.safety.sandbox.view.visibility import LandlockRules, visibility_of
 
 _MASKS = "masks"
-"""Name of the folder, out of sight of commands, for empty files to show instead of secrets."""
+"""Name of a folder for the empty files that commands see instead of secrets."""
 
 
 class ShellView:

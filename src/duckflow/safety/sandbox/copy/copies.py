@@ -87,7 +87,7 @@ class WorkspaceCopy:
         return os.path.join(self.mounts[outside].lower, below)
 
     def put(self, files: Mapping[str, bytes]) -> None:
-        """Write files into the copy. Only before a command runs, which could place links there."""
+        """Write files into the copy. Call it before any command runs, because commands could make links."""
         for path, data in files.items():
             place = Path(self.upper_path(path))
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -173,7 +173,7 @@ class CopyFolders:
         return WorkspaceCopy(folder, about, lock, self._outside)
 
     def unfinished(self, workspace: str) -> list[WorkspaceCopy]:
-        """Return copies of this workspace of which the effects were applied only in part (interrupted)."""
+        """Return copies of this workspace whose effects were applied only in part, after an interruption."""
         known = ((folder.name, _read_about(folder)) for folder in self._folders())
         ours = [name for name, about in known if about and about.approved and about.workspace == workspace]
         return [copy for name in ours if (copy := self.find(name)) is not None]

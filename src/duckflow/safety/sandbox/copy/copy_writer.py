@@ -206,7 +206,7 @@ class CopyWriter:
                 os.utime(name, ns=times, dir_fd=folder, follow_symlinks=False)
 
     def _look(self, effect: Effect, *, read: bool) -> tuple[bool, bytes | None]:
-        """Return whether a change is still to be made, and the old content. Raise OSError if that differs."""
+        """Return whether a change is still to be made, and the old content. Raise if the path has changed."""
         digest, status, content = self._now(effect.path, read=read)
         mode = None if status is None else stat.S_IMODE(status.st_mode)
         if effect.type == "folder":

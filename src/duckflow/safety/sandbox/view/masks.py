@@ -47,7 +47,7 @@ class Masks:
             return {path: f"{folder}/{self._mask_of(path, noted, folder)}" for path, noted in hidden.items()}
 
     def opened_since(self, position: int | None = None) -> tuple[tuple[str, ...], int]:
-        """Return the secrets opened after the first `position` openings, and the new number of openings."""
+        """Return the secrets opened since opening number `position`, and the number of the last opening."""
         with self._lock:
             self._opened += {self._hidden[name] for _, name, _ in self._events.read() if name in self._hidden}
             position = len(self._opened) if position is None else position

@@ -100,7 +100,7 @@ class ToolchainSearch:
         return place.count("/") > 1 and place not in shared and not holds
 
     def _led_to(self, folder: str) -> Iterator[str]:
-        """Yield the folders to which the programs in a folder link, and those of their interpreters."""
+        """Yield the folders to which links in a folder of programs lead, and the folders of interpreters."""
         with suppress(OSError), os.scandir(folder) as entries:
             for _, entry in zip(range(_MOST_PROGRAMS), entries, strict=False):
                 if entry.is_symlink():

@@ -43,7 +43,7 @@ _OPEN_ALL_THE_SAME = ("/run/systemd/resolve", "/run/current-system", "/run/openg
 _SECOND = 1_000_000_000
 _TICK_NS = _SECOND // 20
 _COARSE_NS = 3 * _SECOND
-"""Time in which a second change may get the same file time: normally, and where times are in seconds."""
+"""Two changes within this time may get equal file times: normally, and where times are in seconds."""
 
 
 class Visibility(Frozen):
@@ -122,7 +122,7 @@ class LandlockRules:
 
 
 def uncovered(folder: str, closed: Iterable[str], listed: dict[str, FileStamp | None]) -> Iterator[str]:
-    """Yield the largest parts of a folder without a closed path; `listed` gets the folders that were read."""
+    """Yield the largest parts of a folder without a closed path inside; `listed` gets the folders read."""
     concerned = [path for path in closed if is_inside(path, folder)]
     if folder in concerned:
         return
