@@ -157,7 +157,7 @@ class CheckCopies:
 
 
 def _forget_compiled(paths: Iterable[str]) -> str:
-    """Return a command that deletes bytecode: Python runs it if a source has the same size and second."""
+    """Return a command that deletes bytecode, which Python runs if the source's size and time match."""
     places = ((Path(path).parent / "__pycache__", Path(path).stem) for path in paths if path.endswith(".py"))
     return " ".join(("rm -f --", *(f"{shlex.quote(f'{folder}/{stem}.')}*.pyc" for folder, stem in places)))
 
