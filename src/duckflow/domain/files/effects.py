@@ -81,7 +81,7 @@ class Effects(Frozen):
     conflicts: tuple[str, ...] = ()
     """Paths that another process changed in the workspace since the command began."""
     touched: tuple[str, ...] = ()
-    """Files with a new timestamp and the same content. Applied without asking, because make needs them."""
+    """Files with a new timestamp and the same content. Applied without asking: make compares times."""
 
     @property
     def nothing(self) -> bool:

@@ -78,7 +78,7 @@ class ChoiceEffect(Frozen):
     rules: RulesUse | None = None
     """How much of the project's rules, which are too long, the model reads from now on."""
     needs_words: bool = False
-    """True if the choice is useless without words of the user. They are then asked for them."""
+    """True if the choice is useless without words of the user, who is then asked for them."""
 
 
 EFFECTS: dict[Choice, ChoiceEffect] = {
