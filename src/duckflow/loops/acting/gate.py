@@ -144,7 +144,7 @@ class Gate:
         """Return the proposal that the user saw for this call if its files are unchanged, else a new one."""
         if (
             call.tool.operation == "task_loop.run"
-        ):  # changes nothing, but a decision in doubt may not start it
+        ):  # changes nothing itself, but must not start if the model doubts it
             return Proposal(json.dumps(call.action.args, ensure_ascii=False, indent=2))
         if call.tool.effect == "read":  # must not read anything before it is allowed
             return Proposal()

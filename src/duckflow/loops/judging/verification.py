@@ -47,7 +47,7 @@ class Verification:
             return None
         request, known = self._session.state.request, _last(self._session.state, command)
         if known is not None and request is not None and known.revision == request.objective.revision:
-            return known.exit_code == 0  # nothing was changed since
+            return known.exit_code == 0  # no file changed since that run
         why = "It shows whether the request is met."
         await self._dispatcher.run_now([Action(operation=RUN, args={"command": command}, reasoning=why)])
         ran = _last(self._session.state, command)
