@@ -143,7 +143,7 @@ def cancel_tasks(context: CommandContext) -> Awaitable[object] | None:
 
 
 def _cancel_waits(context: CommandContext) -> bool:
-    """Return whether to wait: for a guest, or for commands, about whose effects the user must decide."""
+    """Return whether cancelling must wait: for a guest, or for commands whose effects need a decision."""
     state = context.client.state
     return context.guest or (bool(state.background_commands) and not state.background_runs)
 
