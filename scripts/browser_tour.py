@@ -216,7 +216,8 @@ def tour(browser: Browser, language: str, home: Path, *, pictures: bool) -> None
         page.context.close()
     except (AssertionError, PlaywrightError):
         for number, seen in enumerate(one for context in browser.contexts for one in context.pages):
-            seen.screenshot(path=(at := Path(tempfile.gettempdir()) / f"duckflow-tour-{number}.png"))
+            at = Path(tempfile.gettempdir()) / f"duckflow-tour-{language}-{number}.png"
+            seen.screenshot(path=at)
             sys.stderr.write(f"what was seen: {at}\n")
         raise
     finally:
