@@ -131,7 +131,7 @@ class UndoSettings(Frozen):
     """Storage for undoing changes."""
 
     max_mb: Annotated[int, Field(ge=0, le=1_000_000)] = 200
-    """Megabytes of old file contents, compressed; beyond that the oldest requests go. 0 keeps none."""
+    """Megabytes kept for undo, compressed. Above that, the oldest requests can't be undone. 0 keeps none."""
 
     command_files: Annotated[int, Field(ge=0, le=1_000_000)] = 5000
     """Files copied before a command for undo; folders with more are not copied. 0 copies none."""

@@ -86,7 +86,7 @@ ASK_TOOL = NativeTool(
 
 
 def native_tools(operations: Sequence[Operation]) -> tuple[NativeTool, ...]:
-    """Return the tools of a session: one for each common operation, and one for all others."""
+    """Return a tool for each common operation, one for all others, and those to note, finish and ask."""
     common = [_common(operation) for operation in operations if operation.name in COMMON]
     rare = [operation for operation in operations if operation.name not in COMMON]
     return (*common, *([_rare(rare)] if rare else []), NOTE_TOOL, FINISH_TOOL, ASK_TOOL)

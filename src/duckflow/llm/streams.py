@@ -40,7 +40,7 @@ async def bounded(stream: AsyncIterator[Item], seconds: float) -> AsyncGenerator
     async with closing(stream):
         while True:
             try:
-                # One timeout per item: a timeout that is open across our `yield` would cancel the reader.
+                # Entered for each item: left open across `yield`, it would cancel the caller between items.
                 async with asyncio.timeout_at(deadline):
                     item = await anext(stream)
             except StopAsyncIteration:

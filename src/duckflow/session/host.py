@@ -167,7 +167,7 @@ class SessionHost:
                 self.leave()
 
     def leave(self) -> bool:
-        """Accept no more commands, so that the session can be closed; return False if it is at work."""
+        """Accept no more commands, so that the session can close. During work, only return False."""
         if self.busy or self.state.background_runs or not all(one.guest for one in self._waiting):
             return False
         self.leaving = True

@@ -103,9 +103,9 @@ class Fallbacks:
         return None
 
     def _lower(self, body: Body, said: str) -> Body | None:
-        """Return the body with a lower limit if the error says that its limit is too high, else None.
+        """Return the body with a lower limit for the answer if the server refused its limit, else None.
 
-        Remembers a limit of the model, but not one that results from the length of this prompt.
+        Remembers the model's own limit, but not one that holds only for a prompt of this length.
         """
         numbers = [int(number) for number in _NUMBER.findall(said.replace(",", ""))]
         for name in LIMITS:

@@ -75,7 +75,8 @@ async def _find(choice: SandboxChoice, launcher: Launcher) -> Sandbox:
         return Sandbox(level="none", reason="sandbox.machine", values={"machine": os.uname().machine})
     if choice == "landlock":
         return await _landlock(launcher) or Sandbox(level="none", reason="sandbox.landlock_alone")
-    if choice != "bubblewrap":  # tried first, because it starts no extra program for each command
+    if choice != "bubblewrap":
+        # Plain namespaces come before bubblewrap, because they start no extra program for each command.
         own = await _namespaces(launcher)
         if own.level == "namespaces" or choice == "namespaces":
             return own

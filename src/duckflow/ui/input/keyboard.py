@@ -59,7 +59,7 @@ class MessageQueue:
         self._arrived.set()
 
     def close(self) -> None:
-        """Accept no more messages."""
+        """End the queue: once it is empty, `get` raises EOFError."""
         self._closed = True
         self._arrived.set()
 
