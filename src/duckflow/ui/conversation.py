@@ -210,7 +210,7 @@ class Conversation(Listener):
                 self._left_open = hash_of(asked)  # a guest sees the effect of its answer later
 
     async def _answered(self, asked: Approval | Consultation) -> SessionCommand | None:
-        """Return the answer given in this window. None if there is none, or another window was faster."""
+        """Return the answer given in this window. None without an answer, or if another window was faster."""
         self._own = ""
         here = asyncio.ensure_future(self._ask(asked))
         gone = asyncio.ensure_future(self._until(lambda: self._client.state.question != asked))

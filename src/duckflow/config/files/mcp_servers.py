@@ -28,7 +28,7 @@ def add_server(path: Path, name: str, server: McpServer) -> None:
 
 
 def remove_server(path: Path, name: str) -> None:
-    """Remove a server. Raise UsageError if there is none, or if the file is too unusual to change safely."""
+    """Remove a server. Raise UsageError if it is not in the file, or if it must be removed by hand."""
     before = read_text(path) or ""
     if name not in _servers(parse(before, path)):
         raise UsageError("mcp.no_such", name=name)

@@ -12,7 +12,7 @@ EffectKind = Literal["created", "changed", "deleted", "moved", "mode"]
 EffectsFate = Literal[
     "It changed", "Not yet real, the user is asked", "Thrown away, the workspace is as it was"
 ]
-"""What happens to a command's effects, in words for the model."""
+"""Sentences that tell the model whether a command's effects were applied, discarded or left open."""
 
 FileType = Literal["file", "folder", "link"]
 

@@ -12,7 +12,7 @@ ConsultationKind = Literal[
 ]
 
 RulesUse = Literal["whole", "cut", "none"]
-"""How much of the project's rules the model reads."""
+"""Part of the project's rules that the model reads."""
 
 Choice = Literal[
     "stop",
@@ -76,7 +76,7 @@ class ChoiceEffect(Frozen):
     reviews: bool = False
     """True to ask another model for a review, which the working model gets."""
     rules: RulesUse | None = None
-    """How much of the project's rules, which are too long, the model reads from now on."""
+    """Part of the project's overlong rules that the model reads from now on."""
     needs_words: bool = False
     """True if the choice is useless without words of the user, who is then asked for them."""
 

@@ -79,7 +79,7 @@ class SatisfactionEvaluation(Frozen):
     completion_recommendation: bool = False
     caps: tuple[Cap, ...] = ()
     by: Literal["model", "program", "nobody"] = "model"
-    """Judge. The program always computes the overall score. `nobody` means that there is no verdict."""
+    """Author of the scores. The program always computes the overall score; `nobody` means no verdict."""
 
 
 class EvaluationCase(Frozen):

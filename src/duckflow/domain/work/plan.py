@@ -103,7 +103,7 @@ def derive(plan: Plan) -> Plan:
 
 
 def find_cycle(depends_on: Mapping[Node, Sequence[Node]]) -> tuple[Node, ...]:
-    """Return a cycle of dependencies, with its first member repeated at the end; empty if there is none."""
+    """Return a cycle of dependencies, with its first member repeated at the end; empty without a cycle."""
     try:
         TopologicalSorter(depends_on).prepare()
     except CycleError as exc:

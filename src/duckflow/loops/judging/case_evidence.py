@@ -133,7 +133,7 @@ def _found_by(
 
 
 def _last_runs(request: Request) -> Iterable[tuple[CommandRun, str]]:
-    """Return each command's last run since the last change; if there is none, the last runs before it."""
+    """Return each command's last run since the last change, or if none ran since, the last runs before it."""
     last = list({run.command.strip(): run for run in request.commands}.values())
     current = [run for run in last if run.revision == request.objective.revision]
     if current or not request.changed:

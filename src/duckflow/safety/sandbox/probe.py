@@ -168,7 +168,7 @@ def _features(program: str) -> frozenset[str]:
 
 
 async def _try(sandbox: Sandbox, launcher: Launcher) -> str:
-    """Run a command that writes inside and tries to reach out. Return the problem, empty if there is none."""
+    """Run a command that writes inside and tries to reach out. Return the problem, or an empty text."""
     try:
         temporary = await launcher.temporary()
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="trial-", dir=temporary))

@@ -11,7 +11,7 @@ from duckflow.ui.input.keyboard import Listener
 
 
 def bindings(listener: Callable[[], Listener], end_question: Callable[[], bool]) -> KeyBindings:
-    """Return the key bindings. `end_question` ends an open question, and returns False if there is none."""
+    """Return the key bindings. `end_question` ends the open question, and returns False without one."""
     keys = KeyBindings()
     typing = ~is_searching
     # With vi keys, the first Esc leaves the insert mode; the next one stops the work.

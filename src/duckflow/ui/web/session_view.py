@@ -177,7 +177,7 @@ def words_payload(shown: str) -> Payload:
 
 
 def evidence_payload(story: list[StoredEvent], wanted: str) -> Payload | None:
-    """Return one piece of evidence in full, None if there is none with this id."""
+    """Return one piece of evidence in full, or None if the id is unknown."""
     describe = Describer()
     for recorded in story:
         event, described = recorded.event, describe(recorded.event)
