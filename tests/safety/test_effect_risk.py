@@ -5,11 +5,12 @@ import stat
 import subprocess
 from pathlib import Path
 
+from duckflow.config.settings import GateSettings
 from duckflow.domain.files.effects import BulkEffect, DroppedEffect, Effect, Effects
-from duckflow.safety.policy.effects import EffectLimits, FileVersions, assess_effects, told_apart
+from duckflow.safety.policy.effects import FileVersions, assess_effects, told_apart
 from fakes.rows import every_row
 
-LIMITS = EffectLimits(many_files=20, large_bytes=10_000)
+LIMITS = GateSettings(many_files=20, large_bytes=10_000)
 TOKEN = "ghp_" + "a1B2" * 9
 HEAD = "ref: refs/heads/main\n"
 CONFIG = "[core]\n\tbare = false\n\thooksPath = tools/hooks\n"

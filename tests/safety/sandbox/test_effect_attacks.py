@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.safety.policy.effects import EffectLimits, FileVersions, assess_effects
+from duckflow.config.settings import GateSettings
+from duckflow.safety.policy.effects import FileVersions, assess_effects
 
 ATTACKS = [
     line
     for line in Path(__file__).with_name("effect_attacks.txt").read_text("utf-8").splitlines()
     if line and not line.startswith("#")
 ]
-LIMITS = EffectLimits(many_files=20, large_bytes=200_000)
+LIMITS = GateSettings(many_files=20, large_bytes=200_000)
 GIT = ["git", "-c", "user.name=x", "-c", "user.email=x@example.com"]
 
 

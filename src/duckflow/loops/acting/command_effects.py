@@ -19,7 +19,7 @@ from duckflow.loops.calls import ResolvedCall
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import READ_CAP, Workspace
 from duckflow.safety.policy.command_risk import similar_commands
-from duckflow.safety.policy.effects import EffectLimits, FileVersions, assess_effects
+from duckflow.safety.policy.effects import FileVersions, assess_effects
 from duckflow.safety.policy.policy import EffectsCase, PolicyVerdict, decide_effects, may_remember_effects
 from duckflow.safety.policy.risk import Assessment
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
@@ -44,7 +44,7 @@ class CommandEffects:
     def __init__(self, shell: Shell, workspace: Workspace, settings: GateSettings) -> None:
         self._shell = shell
         self._workspace = workspace
-        self._limits = EffectLimits(settings.many_files, settings.large_bytes)
+        self._limits = settings
         self._shown: dict[str, tuple[Effects, Approval]] = {}
 
     async def on_copies(self) -> bool:

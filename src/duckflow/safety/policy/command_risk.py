@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.questions.approval import ApprovalScope
-from duckflow.safety.policy.homoglyphs import imitating_letters
+from duckflow.safety.policy.homoglyphs import is_lookalike
 from duckflow.safety.policy.shell_syntax import ProgramCall, read_command
 
 Place = Literal["inside", "outside", "protected", "own"]
@@ -148,7 +148,7 @@ def _possible_paths(word: str) -> Iterator[str]:
 
 def _judge(words: list[str]) -> str:
     program, rest = _program(words[0]), words[1:]
-    if imitating_letters(program):
+    if is_lookalike(program):
         return "lookalike"
     if program == "timeout" and len(rest) > 1 and re.fullmatch(r"\d+[smh]?", rest[0]):
         return _judge(rest[1:])

@@ -5,11 +5,12 @@ from collections.abc import Collection, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from duckflow.config.settings import GateSettings
 from duckflow.domain.files.effects import Effect, Effects
 from duckflow.domain.frozen import replace
 from duckflow.safety.paths import fold
 from duckflow.safety.policy.git_internals import ReadFile, git_reason, led_to_by_git
-from duckflow.safety.policy.homoglyphs import imitating_letters
+from duckflow.safety.policy.homoglyphs import is_lookalike
 from duckflow.safety.policy.protected import folded, is_environment_program, protection_of
 from duckflow.safety.policy.risk import EXECUTABLE, Assessment, content_reasons, rate
 
@@ -35,15 +36,8 @@ class FileVersions(NamedTuple):
     after: ReadFile
 
 
-class EffectLimits(NamedTuple):
-    """Limits above which a change counts as large, from the gate's settings."""
-
-    many_files: int
-    large_bytes: int
-
-
 def assess_effects(
-    effects: Effects, contents: FileVersions, limits: EffectLimits, made: Collection[str] = ()
+    effects: Effects, contents: FileVersions, limits: GateSettings, made: Collection[str] = ()
 ) -> Assessment:
     """Return the risk of applying effects. Deleting a path in `made` loses no data of the user."""
     rules = _EffectRules(contents, effects, frozenset(made))
@@ -94,7 +88,7 @@ class _EffectRules:
         yield from self._by_mode(effect)
         if effect.type == "link" and effect.kind != "deleted":
             yield from self._by_target(effect)
-        if effect.kind != "deleted" and imitating_letters(effect.path):
+        if effect.kind != "deleted" and is_lookalike(effect.path):
             yield "lookalike"
         if scan and effect.type == "file" and effect.kind in ("created", "changed", "moved"):
             yield from self._by_content(effect)

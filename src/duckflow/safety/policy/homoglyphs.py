@@ -10,21 +10,14 @@ _IMITATORS = frozenset("аеорсухіјѕһԁԛԝьвкмнтАВЕКМНОР
 _WORD = lazy_regex(r"[^\W\d_]+")
 
 
-def imitating_letters(path: str) -> tuple[str, ...]:
-    """Return each letter in a path that a reader would mistake for another letter, once."""
-    found: dict[str, None] = {}
-    for word in _WORD.findall(path):
-        found |= dict.fromkeys(_imitating(word))
-    found |= dict.fromkeys(letter for letter in path if _styled(letter))
-    return tuple(found)
+def is_lookalike(path: str) -> bool:
+    """Return whether a path has a letter that a reader would mistake for another letter."""
+    return any(map(_styled, path)) or any(map(_imitates, _WORD.findall(path)))
 
 
-def _imitating(word: str) -> list[str]:
-    foreign = [letter for letter in word if _alphabet(letter) not in ("", "LATIN")]
-    mixed = len({_alphabet(letter) for letter in word} - {""}) > 1
-    if mixed or (foreign and all(letter in _IMITATORS for letter in word)):
-        return foreign
-    return []
+def _imitates(word: str) -> bool:
+    alphabets = {_alphabet(letter) for letter in word} - {""}
+    return len(alphabets) > 1 or (alphabets != {"LATIN"} and all(letter in _IMITATORS for letter in word))
 
 
 def _alphabet(letter: str) -> str:

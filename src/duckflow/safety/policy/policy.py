@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple, cast
 
 from duckflow.domain.files.changes import ToolEffect
-from duckflow.domain.frozen import Frozen
 from duckflow.domain.modes import Mode
 from duckflow.domain.questions.approval import Because, Risk
 from duckflow.safety.policy.protected import Protection
@@ -45,7 +44,7 @@ class PolicyCase(NamedTuple):
     """True if the user answered "always" for this kind of action."""
 
 
-class PolicyVerdict(Frozen):
+class PolicyVerdict(NamedTuple):
     """Verdict, what caused it, and the reason in words for the model."""
 
     verdict: Verdict
@@ -82,19 +81,19 @@ def decide_effects(mode: Mode, case: EffectsCase) -> PolicyVerdict:
     if case.risk == "forbidden":
         return _OWN
     if mode == "plan":
-        return _deny("mode plan changes nothing; the user can change it with /mode")
+        return PolicyVerdict("deny", "mode plan changes nothing; the user can change it with /mode")
     if case.conflicts:
-        return _ask("conflict", "someone else changed a file that the command changed, too")
+        return PolicyVerdict("ask", "someone else changed a file that the command changed, too", "conflict")
     if case.risk == "high":
         return _RISK
     if mode != "ask" and not case.changes:
-        return _allow("only build and ignored folders changed")
+        return PolicyVerdict("allow", "only build and ignored folders changed")
     if case.stopped:
-        return _ask("failed", "the command was stopped: the user decides what stays of it")
+        return PolicyVerdict("ask", "the command was stopped: the user decides what stays of it", "failed")
     if (mode == "ask" or (mode == "edits" and case.deletes)) and not case.remembered:
         what = "a delete" if mode == "edits" else "a change"
-        return _ask("mode", f"in mode {mode} the user is asked about {what}")
-    return _allow(f"mode {mode} permits what it did")
+        return PolicyVerdict("ask", f"in mode {mode} the user is asked about {what}", "mode")
+    return PolicyVerdict("allow", f"mode {mode} permits what it did")
 
 
 def may_remember_effects(case: EffectsCase) -> bool:
@@ -112,44 +111,34 @@ def _rules(mode: Mode, case: PolicyCase) -> Iterator[PolicyVerdict]:
     if case.protection == "denied" or case.risk == "forbidden":
         yield _OWN
     if case.outside and case.effect not in ("read", "execute"):
-        yield _deny("nothing outside the workspace may be changed")
+        yield PolicyVerdict("deny", "nothing outside the workspace may be changed")
     if case.protection == "asks" or (case.protection == "guarded" and case.effect != "read"):
-        yield _ask("protected", "this path is protected: the user is asked every time")
+        yield PolicyVerdict("ask", "this path is protected: the user is asked every time", "protected")
     if case.outside:
-        yield _ask("outside", "it is outside the workspace: the user is asked")
+        yield PolicyVerdict("ask", "it is outside the workspace: the user is asked", "outside")
     if case.effect == "execute" and not case.sandboxed and mode != "plan":
-        yield _ask("no_sandbox", "there is no sandbox here: the user is asked about every command")
+        yield PolicyVerdict(
+            "ask", "there is no sandbox here: the user is asked about every command", "no_sandbox"
+        )
     if case.effect == "consent":
-        yield _ask("consent", "only the user's own answer counts as consent")
+        yield PolicyVerdict("ask", "only the user's own answer counts as consent", "consent")
     if case.risk == "high":
         yield _RISK
 
 
 def _by_mode(mode: Mode, case: PolicyCase) -> PolicyVerdict:
     if case.effect == "execute" and case.copies and case.sandboxed:
-        return _allow("it works on a copy; what it did is judged afterwards")
+        return PolicyVerdict("allow", "it works on a copy; what it did is judged afterwards")
     match MODES[mode][case.effect]:
         case "deny":
-            return _deny(f"mode {mode} only reads; the user can change it with /mode")
+            return PolicyVerdict("deny", f"mode {mode} only reads; the user can change it with /mode")
         case "ask" if case.remembered and may_remember(case):
-            return _allow("the user allowed this kind for the session")
+            return PolicyVerdict("allow", "the user allowed this kind for the session")
         case "ask":
-            return _ask("mode", f"in mode {mode} the user is asked before a {case.effect}")
+            return PolicyVerdict("ask", f"in mode {mode} the user is asked before a {case.effect}", "mode")
         case "allow":
-            return _allow(f"mode {mode} permits to {case.effect}")
+            return PolicyVerdict("allow", f"mode {mode} permits to {case.effect}")
 
 
-def _allow(reason: str) -> PolicyVerdict:
-    return PolicyVerdict(verdict="allow", reason=reason)
-
-
-def _ask(because: Because, reason: str) -> PolicyVerdict:
-    return PolicyVerdict(verdict="ask", because=because, reason=reason)
-
-
-def _deny(reason: str) -> PolicyVerdict:
-    return PolicyVerdict(verdict="deny", reason=reason)
-
-
-_OWN = _deny("it is closed to tools: Duckflow's own files, or a place for secrets")
-_RISK = _ask("risk", "the risk is high: the user is asked")
+_OWN = PolicyVerdict("deny", "it is closed to tools: Duckflow's own files, or a place for secrets")
+_RISK = PolicyVerdict("ask", "the risk is high: the user is asked", "risk")

@@ -11,7 +11,7 @@ from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.questions.approval import Risk
 from duckflow.safety.paths import fold
 from duckflow.safety.policy.command_risk import Places, read_risks
-from duckflow.safety.policy.homoglyphs import imitating_letters
+from duckflow.safety.policy.homoglyphs import is_lookalike
 from duckflow.safety.policy.protected import Protection
 from duckflow.safety.redaction.patterns import lower, patterns_for
 
@@ -108,7 +108,7 @@ def _by_place(facts: ActionFacts) -> Iterator[str]:
     changes = facts.effect in ("write", "delete")
     if changes and (facts.executable or any(EXECUTABLE.fullmatch(fold(path)) for path in facts.paths)):
         yield "executable"
-    if any(imitating_letters(path) for path in facts.paths):
+    if any(is_lookalike(path) for path in facts.paths):
         yield "lookalike"
     if facts.many_files:
         yield "many_files"
