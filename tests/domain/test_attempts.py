@@ -2,7 +2,7 @@
 
 from duckflow.domain.decision import Action
 from duckflow.domain.frozen import replace
-from duckflow.domain.reduce.attempts import (
+from duckflow.domain.reduce.objective import (
     MOST_ATTEMPTS,
     MOST_LINES,
     begin_attempt,

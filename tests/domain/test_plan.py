@@ -9,11 +9,11 @@ from duckflow.domain.work.plan import (
     PlanStep,
     Task,
     TaskList,
+    combined,
     derive,
     find_cycle,
     new_id,
     progress,
-    status_of,
     unmet,
 )
 from fakes.events import values_of
@@ -71,7 +71,7 @@ def test_the_models_have_the_fields_and_statuses_they_begin_with_B1():
 
 @every_row(("statuses", "expected"), TASKS)
 def test_a_step_s_status_follows_from_its_tasks_B4(statuses, expected):
-    assert status_of(tasks(*statuses)) == expected
+    assert combined(tasks(*statuses)) == expected
 
 
 @every_row(("statuses", "expected"), [row for row in TASKS if row[0]])

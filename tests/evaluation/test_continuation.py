@@ -1,7 +1,7 @@
 """Input for the next attempt, and actions that it may not repeat (J4)."""
 
 from duckflow.domain.decision import Action
-from duckflow.domain.reduce.attempts import begin_attempt, end_attempt, learn, note_list, note_result, renew
+from duckflow.domain.reduce.objective import begin_attempt, end_attempt, learn, note_list, note_result, renew
 from duckflow.domain.work.objective import (
     ExecutionPlan,
     RequirementScore,

@@ -4,7 +4,7 @@ import ast
 import json
 
 from duckflow.domain.decision import Action
-from duckflow.domain.reduce.attempts import (
+from duckflow.domain.reduce.objective import (
     begin_attempt,
     end_attempt,
     learn,

@@ -1,6 +1,6 @@
 """After the last iteration: the report (J5)."""
 
-from duckflow.domain.reduce.attempts import end_attempt, note_result
+from duckflow.domain.reduce.objective import end_attempt, note_result
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import (
     RequirementItem,

@@ -22,7 +22,7 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.model import ChatMessage
 from duckflow.domain.questions.consultation import ConsultationKind
-from duckflow.domain.reduce.attempts import digest_of
+from duckflow.domain.reduce.objective import digest_of
 from duckflow.domain.transitions import Step
 from duckflow.domain.work.objective import RequirementItem, RequirementScore, SatisfactionEvaluation
 from duckflow.domain.work.plan import Plan, PlanStep

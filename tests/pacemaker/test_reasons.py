@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from duckflow.config.settings import DynamicLimits
 from duckflow.domain.decision import TaskProfile
 from duckflow.domain.pacing.limits import Adjustment, LoopLimit
-from duckflow.domain.pacing.reasons import complexity_word, explain, explain_extension, vital_word
+from duckflow.domain.pacing.reasons import complexity_word, explain, vital_word
 from duckflow.domain.pacing.vitals import Vitals
 from duckflow.i18n.catalogue import set_language, take_gaps, text
 from duckflow.pacemaker.limit import compute_limit
@@ -75,10 +75,8 @@ def test_I4_I5_a_limit_that_could_not_be_worked_out_says_so():
 
 
 def test_I7_an_extension_says_why():
-    line = explain_extension(8, 12)
-    assert (
-        text(line.key, **line.values) == "The work is making progress, so it may take 12 loops instead of 8."
-    )
+    said = text("limit.extended", before=8, limit=12)
+    assert said == "The work is making progress, so it may take 12 loops instead of 8."
 
 
 @every_row(

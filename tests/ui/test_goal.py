@@ -4,7 +4,7 @@ import pytest
 
 from duckflow.domain.decision import Action
 from duckflow.domain.events import AttemptPlanned, Evaluated, RequirementsFound
-from duckflow.domain.reduce.attempts import begin_attempt, end_attempt, learn, note_list
+from duckflow.domain.reduce.objective import begin_attempt, end_attempt, learn, note_list
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import (

@@ -5,10 +5,9 @@ two answers arrive, the first one counts.
 """
 
 import hashlib
-from functools import cache
 from typing import Annotated, Literal, NamedTuple, TypeGuard
 
-from pydantic import Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.frozen import Frozen
@@ -162,14 +161,12 @@ class SessionResult(NamedTuple):
     forgotten: int = 0
 
 
-@cache
-def _adapter() -> TypeAdapter[ClientCommand]:
-    return TypeAdapter(ClientCommand)
+_CLIENT_COMMAND = TypeAdapter[ClientCommand](ClientCommand, config=ConfigDict(defer_build=True))
 
 
 def parse_command(body: str | bytes) -> ClientCommand:
     """Read a command from JSON. Raise ValueError if it is not a valid command."""
-    return _adapter().validate_json(body)
+    return _CLIENT_COMMAND.validate_json(body)
 
 
 def is_sendable(command: SessionCommand) -> TypeGuard[ClientCommand]:

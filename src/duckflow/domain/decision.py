@@ -35,6 +35,9 @@ _KNOWN = {
 }
 """Allowed words of some fields. An unknown word counts as if the field were missing (A6)."""
 
+_OPTIONAL = ("rationale", "goal_consistency", "constraint_check", "state_delta", "reply", "actions")
+"""Fields whose default also replaces a null."""
+
 _TROUBLE = (
     "conflict|constraint|contradiction|violation|issue|problem|objection|concern|worry|worrie|risk|doubt|breach|"
     "deviation|restriction|limitation|rule|harm|change|file"
@@ -122,17 +125,10 @@ class Decision(Frozen):
         said = word_of(fields.get("next_step"), get_args(NextStep))
         return {**fields, "next_step": said or ("continue" if fields.get("actions") else "done")}
 
-    @field_validator("goal_consistency", "constraint_check", mode="before")
-    @classmethod
-    def _report_in_words(cls, value: object) -> str:
-        if isinstance(value, bool):
-            return "yes" if value else "no"
-        return "yes" if value is None else as_text(value)
-
-    @field_validator("rationale", mode="before")
+    @field_validator("rationale", "goal_consistency", "constraint_check", mode="before")
     @classmethod
     def _in_words(cls, value: object) -> str:
-        return "" if value is None else as_text(value)
+        return as_text({True: "yes", False: "no"}[value] if isinstance(value, bool) else value)
 
     @field_validator("step", "prompt_pattern", "task_profile", mode="before")
     @classmethod
@@ -144,7 +140,8 @@ class Decision(Frozen):
     def _share(cls, value: object) -> float | None:
         return share_of(value)
 
-    @field_validator("state_delta", "reply", "actions", mode="before")
+    # This validator is the last one here, because pydantic runs it before those above.
+    @field_validator(*_OPTIONAL, mode="before")
     @classmethod
     def _left_out(cls, value: object, info: ValidationInfo) -> object:
         nothing = value is None or (value == "" and info.field_name == "state_delta")

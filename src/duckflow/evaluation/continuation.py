@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pydantic import JsonValue
 
 from duckflow.domain.decision import Action
-from duckflow.domain.reduce.attempts import digest_of
+from duckflow.domain.reduce.objective import digest_of
 from duckflow.domain.text import cut, one_line
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import (

@@ -1,7 +1,6 @@
 """Explains a loop limit line by line, as catalogue keys and values (I5)."""
 
 from collections.abc import Iterator
-from typing import Literal
 
 from duckflow.domain.lines import TextLine, line
 from duckflow.domain.pacing.limits import LoopLimit
@@ -10,37 +9,26 @@ from duckflow.domain.pacing.vitals import VITALS
 VITAL_LOW, VITAL_HIGH = 0.5, 0.8
 COMPLEXITY_LOW, COMPLEXITY_HIGH = 0.3, 0.7
 
-VitalWord = Literal["low", "usual", "high"]
-ComplexityWord = Literal["low", "medium", "high"]
 
-
-def explain(limit: LoopLimit) -> tuple[TextLine, ...]:
-    """Return the full explanation, one line per part."""
-    if limit.fallback is not None:
-        return (line("limit.fallback", limit=limit.limit, reason=limit.fallback),)
-    return tuple(_lines(limit))
-
-
-def explain_extension(before: int, after: int) -> TextLine:
-    """Explain that the limit was extended, and why."""
-    return line("limit.extended", before=before, limit=after)
-
-
-def vital_word(value: float) -> VitalWord:
+def vital_word(value: float) -> str:
     """Describe a vital in one word."""
     if value < VITAL_LOW:
         return "low"
     return "high" if value > VITAL_HIGH else "usual"
 
 
-def complexity_word(value: float) -> ComplexityWord:
+def complexity_word(value: float) -> str:
     """Describe complexity in one word."""
     if value < COMPLEXITY_LOW:
         return "low"
     return "high" if value > COMPLEXITY_HIGH else "medium"
 
 
-def _lines(limit: LoopLimit) -> Iterator[TextLine]:
+def explain(limit: LoopLimit) -> Iterator[TextLine]:
+    """Yield the full explanation, one line per part."""
+    if limit.fallback is not None:
+        yield line("limit.fallback", limit=limit.limit, reason=limit.fallback)
+        return
     yield line(f"limit.task.{limit.profile or 'unknown'}", base=limit.base)
     if limit.learned_from:
         yield line("limit.learned", count=limit.learned_from, base=limit.base, table=limit.table_base)

@@ -34,9 +34,9 @@ _EXPECTED = {
 }
 
 
-def describe_faults(error: ValidationError, model: type[BaseModel], most: int = _MOST) -> str:
+def describe_faults(error: ValidationError, model: type[BaseModel]) -> str:
     """Return the faults that pydantic found in one line: the path and problem of each."""
-    return "; ".join(list_faults(error.errors(include_url=False), model, most))
+    return "; ".join(list_faults(error.errors(include_url=False), model, _MOST))
 
 
 def list_faults(

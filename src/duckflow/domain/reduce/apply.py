@@ -8,14 +8,15 @@ from duckflow.domain.events import Event, StoredEvent
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.actions import finish_action, queue_actions, start_action
 from duckflow.domain.reduce.approvals import answer_approval, ask_approval
-from duckflow.domain.reduce.attempts import note_list, renew
 from duckflow.domain.reduce.changes import end_command, note_recovery, take_back
 from duckflow.domain.reduce.items import check_items, set_items
 from duckflow.domain.reduce.objective import (
     answer_consultation,
     change_vitals,
     find_requirements,
+    note_list,
     plan_attempt,
+    renew,
     set_limit,
     take_verdict,
 )

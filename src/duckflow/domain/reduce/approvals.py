@@ -4,7 +4,7 @@ import json
 
 from duckflow.domain.events import ActionFinished, ApprovalAnswered, ApprovalRequested
 from duckflow.domain.frozen import replace
-from duckflow.domain.reduce.attempts import digest_of
+from duckflow.domain.reduce.objective import digest_of
 from duckflow.domain.reduce.transcript import tell
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import head_and_tail

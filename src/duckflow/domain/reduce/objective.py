@@ -1,30 +1,27 @@
-"""Applies events of self-assessment: limits, vitals, requirements, verdicts, and the user's answers."""
+"""Applies events of self-assessment: limits, vitals, requirements, attempts, verdicts, the user's answers."""
 
-from duckflow.domain.events import (
-    ActionFinished,
-    AttemptPlanned,
-    ConsultationAnswered,
-    Evaluated,
-    LimitSet,
-    RequirementsFound,
-    VitalsChanged,
-)
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+
+from duckflow.domain import events
+from duckflow.domain.decision import Action
 from duckflow.domain.frozen import replace
 from duckflow.domain.pacing.limits import TRACES_KEPT
 from duckflow.domain.questions.consultation import ChoiceEffect, effect_of
-from duckflow.domain.reduce.attempts import (
-    begin_attempt,
-    end_attempt,
-    give_up_attempt,
-    learn,
-    note_result,
-    put_first,
-    renew,
-)
 from duckflow.domain.reduce.transcript import remember, tell
 from duckflow.domain.state import AgentState, CommandRun, Request, TranscriptEntry
+from duckflow.domain.text import head_and_tail, one_line
 from duckflow.domain.transitions import Status
-from duckflow.domain.work.objective import TaskObjective
+from duckflow.domain.work.checks import CheckResult
+from duckflow.domain.work.objective import (
+    AttemptResult,
+    ExecutionPlan,
+    RequirementItem,
+    SatisfactionEvaluation,
+    TaskObjective,
+    TriedList,
+)
 
 VITALS_KEPT = 60
 """Number of vitals to keep in state for the chart. The event log keeps all."""
@@ -34,6 +31,13 @@ COMMANDS_KEPT = 20
 NO_END = -1
 """Exit code recorded for a command that did not finish."""
 
+MOST_ATTEMPTS = 10
+"""Number of attempts to keep. There may be more, because the user can always ask for another one."""
+
+MOST_LISTS, MOST_LINES = 50, 20
+_LINE = 200
+_REQUEST = 200_000
+
 REPLAN = (
     "You are going in circles or losing the thread. Make a new plan: a simpler, more direct way to the goal, "
     "with another first step than those so far."
@@ -41,7 +45,7 @@ REPLAN = (
 """Message for the model when the program sends it back to planning (H5)."""
 
 
-def set_limit(state: AgentState, event: LimitSet) -> AgentState:
+def set_limit(state: AgentState, event: events.LimitSet) -> AgentState:
     """Set the loop limit of the request."""
     if state.request is None:
         return state
@@ -49,7 +53,7 @@ def set_limit(state: AgentState, event: LimitSet) -> AgentState:
     return replace(state, request=limited)
 
 
-def change_vitals(state: AgentState, event: VitalsChanged) -> AgentState:
+def change_vitals(state: AgentState, event: events.VitalsChanged) -> AgentState:
     """Set the vitals and append the loop's trace."""
     request, replanned = state.request, event.cause == "replan"
     if request is not None:
@@ -72,7 +76,7 @@ def change_vitals(state: AgentState, event: VitalsChanged) -> AgentState:
     return tell(changed, REPLAN) if replanned else changed
 
 
-def find_requirements(state: AgentState, event: RequirementsFound) -> AgentState:
+def find_requirements(state: AgentState, event: events.RequirementsFound) -> AgentState:
     """Set the requirements. The kind of task applies if the model has named none."""
     request = state.request
     if request is None:
@@ -83,7 +87,7 @@ def find_requirements(state: AgentState, event: RequirementsFound) -> AgentState
     return tell(found, event.told) if event.told else found
 
 
-def take_verdict(state: AgentState, event: Evaluated) -> AgentState:
+def take_verdict(state: AgentState, event: events.Evaluated) -> AgentState:
     """Record an evaluation. Its checks get the next evidence ids."""
     request = state.request
     if request is not None:
@@ -92,7 +96,7 @@ def take_verdict(state: AgentState, event: Evaluated) -> AgentState:
     return replace(state, request=request, evidence_count=state.evidence_count + len(event.checks))
 
 
-def plan_attempt(state: AgentState, event: AttemptPlanned) -> AgentState:
+def plan_attempt(state: AgentState, event: events.AttemptPlanned) -> AgentState:
     """Start the next attempt with its plan, tell the model, and continue the work."""
     request = state.request
     if request is None:
@@ -101,7 +105,7 @@ def plan_attempt(state: AgentState, event: AttemptPlanned) -> AgentState:
     return tell(replace(state, request=replace(request, objective=planned, outcome=None)), event.told)
 
 
-def note_action(request: Request, event: ActionFinished, command: str, *, changed: bool) -> Request:
+def note_action(request: Request, event: events.ActionFinished, command: str, *, changed: bool) -> Request:
     """Record an action's result and its command. `changed` is True if the action changed files."""
     if command and event.outcome != "refused":
         ran = CommandRun(
@@ -117,7 +121,7 @@ def note_action(request: Request, event: ActionFinished, command: str, *, change
     return replace(request, objective=noted)
 
 
-def answer_consultation(state: AgentState, event: ConsultationAnswered) -> AgentState:
+def answer_consultation(state: AgentState, event: events.ConsultationAnswered) -> AgentState:
     """Apply the user's answer to a consultation: limits count from 0 again, and the choice takes effect."""
     consultation, request = state.consultation, state.request
     if consultation is None or consultation.consultation_id != event.consultation_id:
@@ -159,3 +163,132 @@ def _redirected(objective: TaskObjective, effect: ChoiceEffect, said: str) -> Ta
 def _without_approach(state: AgentState) -> AgentState:
     items = replace(state.items, plan_brief=(), open_questions=(), last_delta="")
     return replace(state, items=items, active_plan_id=None, pattern="base_main", queue=())
+
+
+def digest_of(actions: Iterable[Action]) -> str:
+    """Return a hash of the operations and arguments of these actions. Their stated reasons do not count."""
+    calls = [[action.operation, action.args] for action in actions]
+    return hashlib.sha256(json.dumps(calls, sort_keys=True).encode()).hexdigest()
+
+
+def note_list(objective: TaskObjective, actions: Sequence[Action]) -> TaskObjective:
+    """Record the actions that a decision wants to run."""
+    if not actions:
+        return objective
+    tried = TriedList(digest=digest_of(actions), revision=objective.revision)
+    lists = (*objective.current.tried, tried)[-MOST_LISTS:]
+    return replace(objective, current=replace(objective.current, tried=lists))
+
+
+def note_result(
+    objective: TaskObjective,
+    line: str,
+    outcome: events.ActionOutcome,
+    *,
+    changed: bool = False,
+    background: bool = False,
+) -> TaskObjective:
+    """Record the result of an action as a line that begins with its evidence id."""
+    current = _with_line(objective.current, _line(line), outcome)
+    if not changed:
+        return replace(objective, current=current)
+    revision, tried = objective.revision + 1, current.tried
+    if tried and not background:
+        own = replace(tried[-1], changed=True, revision=revision)
+        current = replace(current, tried=(*tried[:-1], own))
+    return replace(objective, current=current, revision=revision)
+
+
+def put_first(objective: TaskObjective, requirement: str) -> TaskObjective:
+    """Make this requirement the first one, and give all others the lowest priority."""
+    first = RequirementItem(requirement=_line(requirement), priority=1)
+    others = tuple(
+        replace(one, priority=3) for one in objective.requirements if one.requirement != first.requirement
+    )
+    return replace(objective, requirements=(first, *others))
+
+
+def begin_attempt(objective: TaskObjective, plan: ExecutionPlan) -> TaskObjective:
+    """Record the strategy and steps of a new attempt, and the constraints that its plan adds."""
+    steps = _lines(plan.steps)[:MOST_LINES]
+    current = replace(objective.current, strategy=_line(plan.strategy), plan=steps)
+    return learn(replace(objective, current=current), plan.constraints)
+
+
+def end_attempt(
+    objective: TaskObjective, evaluation: SatisfactionEvaluation, checks: tuple[CheckResult, ...] = ()
+) -> TaskObjective:
+    """End the attempt after a verdict, and count the evaluation."""
+    ended = replace(
+        objective.current,
+        score=evaluation.overall_score,
+        done=evaluation.done,
+        lessons=_lines(evaluation.missing_aspects)[:MOST_LINES],
+    )
+    return replace(
+        objective,
+        requirements=_scored(objective.requirements, evaluation),
+        iterations=objective.iterations + 1,
+        attempts=(*objective.attempts, ended)[-MOST_ATTEMPTS:],
+        current=AttemptResult(number=ended.number + 1),
+        evaluation=evaluation,
+        checks=checks,
+    )
+
+
+def give_up_attempt(objective: TaskObjective, *, forbidden: bool) -> TaskObjective:
+    """End the current attempt without a verdict. If `forbidden`, its actions may not be repeated."""
+    left = objective.current
+    ended = (replace(left, score=objective.satisfaction),) if forbidden and left.tried else ()
+    return replace(
+        objective,
+        attempts=(*objective.attempts, *ended)[-MOST_ATTEMPTS:],
+        current=AttemptResult(number=left.number + len(ended)),
+    )
+
+
+def learn(objective: TaskObjective, constraints: Iterable[str]) -> TaskObjective:
+    """Add learned constraints."""
+    known = dict.fromkeys((*objective.learned_constraints, *_lines(constraints)))
+    return replace(objective, learned_constraints=tuple(known)[-MOST_LINES:])
+
+
+def renew(objective: TaskObjective, said: str = "") -> TaskObjective:
+    """Add the user's message to the request, and count evaluations from 0 again (J6).
+
+    The user may have changed files meanwhile, so actions that changed no file may be repeated.
+    """
+    request = objective.request
+    if said.strip():
+        request = head_and_tail(f"{request}\n\n{said.strip()}", _REQUEST)
+    return replace(objective, request=request, iterations=0, revision=objective.revision + 1)
+
+
+def _scored(
+    requirements: tuple[RequirementItem, ...], evaluation: SatisfactionEvaluation
+) -> tuple[RequirementItem, ...]:
+    scores = {one.requirement: one for one in evaluation.requirement_scores}
+    return tuple(
+        replace(item, satisfaction=found.score, evidence=found.evidence)
+        if (found := scores.get(item.requirement))
+        else item
+        for item in requirements
+    )
+
+
+def _with_line(attempt: AttemptResult, line: str, outcome: events.ActionOutcome) -> AttemptResult:
+    match outcome:
+        case "ok":
+            return replace(attempt, results=(*attempt.results, line)[-MOST_LINES:])
+        case "refused":
+            return replace(attempt, refused=(*attempt.refused, line)[-MOST_LINES:])
+        case "failed" | "unknown":
+            return replace(attempt, errors=(*attempt.errors, line)[-MOST_LINES:])
+
+
+def _lines(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(_line(text) for text in texts if text.strip())
+
+
+def _line(text: str) -> str:
+    return one_line(text, _LINE)

@@ -14,19 +14,15 @@ _RESULT = 300
 
 def change_plan(state: AgentState, event: PlanChanged) -> AgentState:
     """Store a new version of a plan. A new plan becomes the active plan."""
-    others = tuple(plan for plan in state.plans if plan.plan_id != event.plan.plan_id)
+    changed, active = event.plan.plan_id, state.active_plan_id
+    plans = {plan.plan_id: plan for plan in state.plans}
     if event.change == "deleted":
-        active = None if state.active_plan_id == event.plan.plan_id else state.active_plan_id
-        return replace(state, plans=others, active_plan_id=active)
-    known = any(plan.plan_id == event.plan.plan_id for plan in state.plans)
-    plan = derive(event.plan)
-    plans = (
-        tuple(plan if one.plan_id == plan.plan_id else one for one in state.plans)
-        if known
-        else (*others, plan)[-MOST_PLANS:]
-    )
-    active = plan.plan_id if event.change in ("proposed", "approved", "revised") else state.active_plan_id
-    return replace(state, plans=plans, active_plan_id=active)
+        plans.pop(changed, None)
+        active = None if active == changed else active
+    else:
+        plans[changed] = derive(event.plan)
+        active = changed if event.change in ("proposed", "approved", "revised") else active
+    return replace(state, plans=tuple(plans.values())[-MOST_PLANS:], active_plan_id=active)
 
 
 def start_tasks(state: AgentState, event: TaskListStarted) -> AgentState:

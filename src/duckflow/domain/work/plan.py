@@ -86,17 +86,12 @@ def unmet(plan: Plan, step: PlanStep) -> tuple[PlanStep, ...]:
     return tuple(one for one in needed if one is not None and one.status != "completed")
 
 
-def status_of(tasks: Sequence[Task]) -> WorkStatus:
-    """Return the status of a step, computed from its tasks."""
-    return _combined({task.status for task in tasks})
-
-
 def derive(plan: Plan) -> Plan:
     """Return the plan with all its statuses computed again (B4)."""
     steps = tuple(
-        replace(step, status=status_of(step.task_list)) if step.task_list else step for step in plan.steps
+        replace(step, status=combined(step.task_list)) if step.task_list else step for step in plan.steps
     )
-    status = _combined({step.status for step in steps})
+    status = combined(steps)
     if status == "pending":
         status = "approved" if plan.approved else "draft"
     return replace(plan, steps=steps, status=status)
@@ -124,9 +119,11 @@ def _named(step: PlanStep) -> str:
     return f"{step.name} ({step.step_id})"
 
 
-def _combined(parts: set[WorkStatus]) -> WorkStatus:
-    if "failed" in parts:
+def combined(parts: Sequence[Task | PlanStep]) -> WorkStatus:
+    """Return the status of a step or plan, computed from its parts."""
+    found = {part.status for part in parts}
+    if "failed" in found:
         return "failed"
-    if parts == {"completed"}:
+    if found == {"completed"}:
         return "completed"
-    return "in_progress" if parts & {"in_progress", "completed"} else "pending"
+    return "in_progress" if found & {"in_progress", "completed"} else "pending"

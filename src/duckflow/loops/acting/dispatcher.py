@@ -14,7 +14,7 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.frozen import replace
 from duckflow.domain.questions.approval import Approval
-from duckflow.domain.reduce.attempts import digest_of
+from duckflow.domain.reduce.objective import digest_of
 from duckflow.domain.state import AgentState, purpose_of
 from duckflow.domain.work.plan import Task
 from duckflow.loops.acting.command_effects import CommandEffects

@@ -13,7 +13,7 @@ from duckflow.domain.events import ErrorReported
 from duckflow.domain.files.changes import ToolEffect
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.questions.approval import Approval, ApprovalScope
-from duckflow.domain.reduce.attempts import digest_of
+from duckflow.domain.reduce.objective import digest_of
 from duckflow.domain.state import AgentState
 from duckflow.loops.acting.approvals import ChangeOutline, ask_about
 from duckflow.loops.calls import ResolvedCall

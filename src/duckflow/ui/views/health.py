@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from duckflow.domain.lines import TextLine
+from duckflow.domain.lines import TextLine, line
 from duckflow.domain.pacing.health import examine, remark_on
-from duckflow.domain.pacing.reasons import explain, explain_extension
+from duckflow.domain.pacing.reasons import explain
 from duckflow.domain.pacing.vitals import VITALS, Vitals, sparkline
 from duckflow.domain.state import AgentState, Request
 from duckflow.i18n.catalogue import text
@@ -64,10 +64,10 @@ def _pace(request: Request) -> Iterator[str]:
     else:
         yield text("health.loops", used=request.loops, limit=request.limit.limit)
         yield text("health.limit")
-        reasons = explain(request.limit)
+        reasons = [*explain(request.limit)]
         if request.extended_from is not None:
-            reasons = (*reasons, explain_extension(request.extended_from, request.limit.limit))
-        yield from (f"  {line}" for line in _lines(reasons))
+            reasons.append(line("limit.extended", before=request.extended_from, limit=request.limit.limit))
+        yield from (f"  {reason}" for reason in _lines(reasons))
     asked = [text(f"health.kind.{kind}", count=count) for kind, count in Counter(request.asked).items()]
     yield text("health.asked", asked=", ".join(asked)) if asked else text("health.asked_never")
 
