@@ -8,7 +8,7 @@ import pytest
 import typer.main
 
 from duckflow.cli.main import app
-from duckflow.cli.plain_flags import RunFlags, read_options, read_run_flags
+from duckflow.cli.plain_flags import RunFlags, read_options, read_run_flags, with_run_named
 from fakes import warm
 from fakes.engine import write_script
 
@@ -36,6 +36,25 @@ def test_plain_flags_open_the_conversation_at_once():
 )
 def test_all_else_is_left_to_the_whole_command_line(arguments: list[str]):
     assert read_options(arguments) is None
+
+
+def test_M1_a_request_on_the_command_line_begins_the_conversation():
+    for arguments in (["fix the parser"], ["--mode", "auto", "パーサーを直して"]):
+        start = read_options(arguments)
+        assert start is not None
+        assert start.request == arguments[-1]
+    assert read_options(["frobnicate"]) is None, "a mistyped command"
+    assert read_options(["fix", "the", "parser"]) is None
+    again = read_options(["-c"])
+    assert again is not None
+    assert again.last
+
+
+def test_M3_the_print_flag_of_other_agents_means_run():
+    assert with_run_named(["-p", "do it", "--json"]) == ["run", "do it", "--json"]
+    assert with_run_named(["--model", "relay", "--print", "do it"]) == ["run", "--model", "relay", "do it"]
+    for other in (["run", "-p"], ["-c"], [], ["--", "-p"]):
+        assert with_run_named(other) == other
 
 
 def test_the_flags_of_run_mean_the_same_as_to_the_whole_command_line():

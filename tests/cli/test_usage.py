@@ -14,6 +14,9 @@ WRONG = {
     "run --max-loops 0 t": "（指定できるのは ≥ 1）",
     "run --answer x": "--resume でセッション ID",
     "frobnicate": "frobnicate というコマンドはありません",
+    "rn x": "rn というコマンドはありません。run のことでしょうか？",
+    "sessions lst": "lst というコマンドはありません。list のことでしょうか？",
+    "run exit": "「exit」はシェルの言葉で、タスクではありません",
     "run a b": "余分な引数があります: b",
     "sessions show": "ID が指定されていません",
     "sessions nope": "nope というコマンドはありません",
@@ -43,7 +46,7 @@ def test_M4_usage_and_option_errors_are_in_the_language_of_the_user():
             "auto",
             "mode",
         }
-        known |= {"model", "run", "sessions", "show", "resume"}
+        known |= {"list", "hello", "model", "run", "sessions", "show", "resume"}
         if code != 2 or words not in told or set(english) - known:
             wrong[arguments] = (code, told)
     assert not wrong

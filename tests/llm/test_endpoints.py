@@ -4,7 +4,7 @@ import pytest
 
 from duckflow.domain.errors import ProviderError, UsageError, UserError
 from duckflow.i18n.catalogue import text
-from duckflow.llm.endpoints import PROVIDERS, Endpoint, find_endpoint, is_loopback
+from duckflow.llm.endpoints import PROVIDERS, Endpoint, find_endpoint, full_name, is_loopback
 from fakes.rows import every_row
 
 KEYED = [row for row in PROVIDERS.values() if row.needs_key]
@@ -164,3 +164,20 @@ def test_SAFETY_20_a_key_goes_over_plain_http_only_to_this_machine():
     assert not allowed
     for address in ("http://127.0.0.1:1/v1", "http://localhost:1/v1", "https://host/v1"):
         assert find_endpoint("openai:m", {"OPENAI_BASE_URL": address, "OPENAI_API_KEY": "sk-1"}).key == "sk-1"
+
+
+def test_M1_a_model_that_its_name_tells_needs_no_provider():
+    names = {
+        "gpt-6": "openai:gpt-6",
+        "o3-pro": "openai:o3-pro",
+        "claude-sonnet-5-5": "anthropic:claude-sonnet-5-5",
+        "gemini-3.8-flash": "google:gemini-3.8-flash",
+        "devstral-large": "mistral:devstral-large",
+        "qwen3-coder:30b": "ollama:qwen3-coder:30b",
+        "llama4:latest": "ollama:llama4:latest",
+        "openai:gpt-6": "openai:gpt-6",
+        "opneai:gpt-6": "opneai:gpt-6",
+        "embedded": "embedded",
+        "mystery": "mystery",
+    }
+    assert {name: full_name(name) for name in names} == names

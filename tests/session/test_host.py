@@ -187,3 +187,20 @@ async def test_a_local_client_lists_what_can_be_suggested(folder: Path):
         assert client.models()
         assert (client.sessions(), client.servers(), client.memories()) == (client.sessions(), (), [])
         ready.cancel()
+
+
+async def test_M1_no_client_sends_a_word_for_a_shell_to_the_model(folder: Path):
+    async with opened(folder, WRITE) as (host, updates):
+        for word in ("exit", "clear", "ls", "終了", "help"):
+            assert (await host.send(SayMessage(text=word), guest=True)).outcome is None
+        await host.send(SayMessage(text="Write a.txt"))
+        asked = host.state.question
+        await host.send(SayMessage(text="quit"))
+        assert host.state.question == asked, "the question stays open"
+    events = [one.event for one in updates.pending() if isinstance(one, StoredEvent)]
+    said = [event.text for event in events if isinstance(event, UserMessage)]
+    notices = [event.key for event in events if isinstance(event, ErrorReported) and event.notice]
+    assert said == ["Write a.txt"]
+    assert [key for key in notices if key.startswith("habits.")] == [
+        f"habits.{habit}" for habit in ("leave", "clear", "shell", "leave", "help", "leave")
+    ]

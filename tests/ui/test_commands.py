@@ -21,7 +21,7 @@ from duckflow.ui.commands.table import (
     COMMANDS,
     TypedCommand,
     find_command,
-    nearest_command,
+    meant_command,
     read_command,
 )
 from duckflow.ui.screen import Screen
@@ -72,8 +72,23 @@ def test_a_command_is_found_by_its_beginning_and_a_mistake_gets_the_nearest():
     assert find_command("mod") is None, "mode or model"
     assert find_command("ヘルプ") is COMMANDS["help"]
     assert find_command("元に戻す") is COMMANDS["undo"]
-    assert nearest_command("statsu") == "status"
-    assert nearest_command("xyzzy") is None
+
+
+def test_M1_a_wrong_name_suggests_the_command_that_people_mean_by_it():
+    meant = {
+        "statsu": "status",
+        "exitt": "quit",
+        "qiut": "quit",
+        "revert": "undo",
+        "settings": "config",
+        "permissions": "mode",
+        "usage": "help",
+        "sesions": "resume",
+        "終わり": "quit",
+        "xyzzy": None,
+        "init": None,
+    }
+    assert {name: meant_command(name) for name in meant} == meant
 
 
 def suggested(typed: str) -> list[str]:

@@ -81,6 +81,9 @@ async def test_a_slash_command_at_a_question_does_what_it_does_and_the_question_
     assert "/undo [N|all|redo]" in writer.text
     assert "There is no command /nonsense" in writer.text
     assert len(set(keyboard.asked)) == 1
+    writer, keyboard = FakeWriter(), Keyboard("ls", "clear", "y")
+    assert await questions(keyboard, writer).approve(approval()) == AnswerApproval(yes=True)
+    assert "type !ls" in writer.text
     keyboard = Keyboard("/mode", "2")
     assert await questions(keyboard, FakeWriter()).consult(CONSULTATION) == ChooseWay(choice="go_on")
 

@@ -10,6 +10,7 @@ from duckflow.config.settings import Settings
 from duckflow.domain.events import ErrorReported
 from duckflow.domain.model import ModelClient, TierName, Usage
 from duckflow.llm.default_model import ModelChoice, choose_model
+from duckflow.llm.endpoints import full_name
 from duckflow.llm.pricing import cost_usd
 from duckflow.llm.providers import OpenModel, open_client
 from duckflow.llm.tiers import Tiers, tier_names
@@ -25,7 +26,7 @@ async def choose(settings: Settings, env: Mapping[str, str]) -> ModelChoice:
     """Choose the model of a session, and give the reason."""
     named = settings.llm.creative or settings.llm.model
     if named:
-        return ModelChoice(name=named, reason_key="llm.chosen_by_setting")
+        return ModelChoice(name=full_name(named), reason_key="llm.chosen_by_setting")
     return await choose_model(env)
 
 

@@ -56,7 +56,7 @@ def conversation(
     workspace: flags.FolderFlag = flags.HERE,
     *,
     trust: flags.TrustFlag = False,
-    last: Annotated[bool, flags.option("continue")] = False,
+    last: Annotated[bool, flags.option("continue", short="-c")] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help=text("help.version"))
     ] = False,

@@ -19,6 +19,8 @@ class ConversationOptions(NamedTuple):
     trust: bool = False
     last: bool = False
     session: str | None = None
+    request: str | None = None
+    """First message of the conversation."""
 
 
 class RunFlags(NamedTuple):
@@ -68,12 +70,28 @@ _RUN: Readers = {
 
 def read_options(arguments: Sequence[str]) -> ConversationOptions | None:
     """Read the options of the conversation; None if the arguments may mean something else."""
-    read = _read(arguments, _CONVERSATION, ("--continue", "--trust"))
-    if read is None or read[1]:
+    spelled_out = ["--continue" if word == "-c" else word for word in arguments]
+    read = _read(spelled_out, _CONVERSATION, ("--continue", "--trust"))
+    if read is None or len(read[1]) > 1 or not all(map(_is_request, read[1])):
         return None
-    flags = read[0]
+    flags, words = read
     folder, last = flags.pop("workspace", Path()), flags.pop("continue", False)
-    return ConversationOptions(workspace=folder, last=last, **flags)
+    return ConversationOptions(workspace=folder, last=last, request=words[0] if words else None, **flags)
+
+
+def _is_request(word: str) -> bool:
+    """Return whether a word is a request, and not a mistyped command: it has spaces or is not in ASCII."""
+    return not word.isascii() or any(map(str.isspace, word.strip()))
+
+
+def with_run_named(arguments: Sequence[str]) -> list[str]:
+    """Replace `-p` or `--print`, by which other agents are asked for one task, with our `run`."""
+    before = [*arguments[: arguments.index("--")]] if "--" in arguments else [*arguments]
+    flag = next((word for word in before if word in ("-p", "--print")), None)
+    if flag is None or not before[0].startswith("-"):
+        return [*arguments]
+    place = before.index(flag)
+    return ["run", *arguments[:place], *arguments[place + 1 :]]
 
 
 def read_run_flags(arguments: Sequence[str]) -> RunFlags | None:

@@ -1,5 +1,6 @@
 """Translates typer's help pages and errors."""
 
+import difflib
 import io
 import re
 import sys
@@ -15,7 +16,9 @@ from duckflow.i18n.catalogue import current_language, text
 from duckflow.ui.output.escaping import echo
 
 _GIVEN = lazy_regex(r"'([^']*)' is not")
-_NAMED = lazy_regex(r"'(.*)'|\(s\) \((.*)\)", re.DOTALL)
+_NAMED = lazy_regex(
+    r"No such command '(?P<command>.*?)'\.(?: Did you mean .*)?$|.*\(s\) \((?P<extra>.*)\)", re.DOTALL
+)
 """The part that typer's message names: a command in quotes, arguments in brackets."""
 
 _BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
@@ -82,11 +85,17 @@ def _message(error: TyperException) -> str:
         case "BadParameter":
             return _bad_value(error)
         case _:
-            named = _NAMED.search(error.message)
-            found = next((part for part in named.groups() if part), "") if named else ""
-            if named and named[1]:
-                return text("usage.no_command", name=found)
-            return text("usage.too_many", found=found) if found else text("usage.no_command_given")
+            named = _NAMED.match(error.message)
+            if named and named["command"]:
+                return _no_command(error, named["command"])
+            return text("usage.too_many", found=named["extra"]) if named else text("usage.no_command_given")
+
+
+def _no_command(error: TyperException, name: str) -> str:
+    context: Any = getattr(error, "ctx", None)
+    group: Any = getattr(context, "command", None) or getattr(error, "cmd", None)
+    near = difflib.get_close_matches(name, getattr(group, "commands", ()), n=1)
+    return text("usage.no_command_near" if near else "usage.no_command", name=name, nearest="".join(near))
 
 
 def _bad_value(error: TyperException) -> str:

@@ -2,6 +2,7 @@
 
 import difflib
 import ipaddress
+import re
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
@@ -10,6 +11,7 @@ from pydantic import Field
 
 from duckflow.domain.errors import ProviderError, UsageError
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.patterns import lazy_regex
 
 THINKING_ALLOWANCE = 23_808
 """Tokens added to an answer's limit for thinking. Some models allow 32,000 for both together."""
@@ -71,6 +73,17 @@ KNOWN_NAMES = (*PROVIDERS, "embedded", "scripted", "relay")
 """Every prefix of a model's name; the last three are not services on a network."""
 
 
+_FAMILIES = {
+    "anthropic": ("claude",),
+    "openai": ("gpt-", "chatgpt", "o1", "o3", "o4", "codex"),
+    "google": ("gemini", "gemma-3n"),
+    "mistral": ("mistral", "codestral", "devstral", "magistral", "ministral", "pixtral"),
+    "cohere": ("command-",),
+}
+"""First letters of the names of a provider's models."""
+_OLLAMA_TAG = lazy_regex(r"[\w./-]+:(?:\d+(?:\.\d+)?b(?:-[\w.-]+)?|latest)", re.IGNORECASE)
+
+
 class Endpoint(Frozen):
     """Model at one address."""
 
@@ -111,6 +124,16 @@ def find_provider(name: str) -> Provider:
     if nearest:
         raise UsageError("llm.unknown_provider_nearest", name=name, nearest=nearest[0])
     raise UsageError("llm.unknown_provider", name=name, known=", ".join(KNOWN_NAMES))
+
+
+def full_name(name: str) -> str:
+    """Add the provider to a model's name if the name alone tells it, as `gpt-6` does."""
+    if name.partition(":")[0] in KNOWN_NAMES:
+        return name
+    if _OLLAMA_TAG.fullmatch(name):
+        return f"ollama:{name}"
+    found = [provider for provider, begins in _FAMILIES.items() if name.lower().startswith(begins)]
+    return f"{found[0]}:{name}" if found and ":" not in name else name
 
 
 def find_endpoint(name: str, env: Mapping[str, str]) -> Endpoint:

@@ -10,7 +10,7 @@ from duckflow.config.settings import EmbeddedSettings, LlmSettings
 from duckflow.domain.errors import ProviderError, UsageError
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import ModelClient, ModelTraits
-from duckflow.llm.endpoints import PROVIDERS, Endpoint, find_endpoint
+from duckflow.llm.endpoints import PROVIDERS, Endpoint, find_endpoint, full_name
 from duckflow.llm.local.relay import Relay, RelayModel
 from duckflow.llm.retry import RetryingClient
 from duckflow.llm.traits import find_traits
@@ -36,6 +36,7 @@ async def open_client(
     `asked` counts the calls of earlier processes in the same run, by type of output; a script continues
     after them. `others` are the providers of plugins.
     """
+    name = full_name(name)
     kind, _, rest = name.partition(":")
     own = others.get(kind)
     client = await (own(rest, env) if own else _open(name, settings, env, relay, asked))

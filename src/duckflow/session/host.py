@@ -20,11 +20,13 @@ from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError, UsageError, UserError
 from duckflow.domain.events import EffortChanged, ErrorReported, ModeChanged, StoredEvent, TaskReported
 from duckflow.domain.files.changes import UndoReport
+from duckflow.domain.habits import habit_of
 from duckflow.domain.live_updates import LiveUpdate
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.session_client import SessionUpdate, StatusChanged
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.outcomes import RequestOutcome
+from duckflow.llm.endpoints import full_name
 from duckflow.loops.undo.rewind import fork, rewind
 from duckflow.session.channel import Receipt, UpdateQueue
 from duckflow.store.command_inbox import CommandInbox, WaitingCommand
@@ -277,6 +279,8 @@ class SessionHost:
     async def _perform(self, command: SessionCommand) -> SessionResult:
         chat = self.app.chat
         match command:
+            case commands.SayMessage(text=said) if habit := habit_of(said):
+                self.app.session.record(ErrorReported(key=f"habits.{habit}", notice=True))
             case commands.SayMessage(text=said):
                 return await self._worked(chat.say(await self._meant(said)))
             case commands.AnswerShown(answer=answer):
@@ -306,7 +310,7 @@ class SessionHost:
                 report = await rewind(session, log, undoing, before, conversation=conversation, files=files)
                 return SessionResult(report=report)
             case commands.SetModel(name=name):
-                await self.app.model.change(name)
+                await self.app.model.change(full_name(name))
             case _:
                 return self._act(command)
         return SessionResult()

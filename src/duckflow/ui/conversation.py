@@ -18,6 +18,7 @@ from duckflow.domain.events import (
     TaskReported,
     UserMessage,
 )
+from duckflow.domain.habits import habit_of
 from duckflow.domain.modes import MODES
 from duckflow.domain.questions.approval import Approval
 from duckflow.domain.questions.consultation import Consultation
@@ -29,7 +30,9 @@ from duckflow.ui.commands.actions import (
     dispatch_command,
     dispatch_in_turn,
     errors_shown,
+    follow_habit,
     must_wait,
+    name_command,
 )
 from duckflow.ui.commands.table import find_command, find_custom, read_command, read_prompt
 from duckflow.ui.frontend import Frontend
@@ -183,6 +186,8 @@ class Conversation(Listener):
         shell = custom is None and typed is None and line.startswith("!")
         if typed or shell or not self._guest:
             self._screen.said(line)
+        if custom is None and (follow_habit(self._context, line) or name_command(self._context, line)):
+            return
         if typed is not None:
             await dispatch_in_turn(self._context, typed)
         elif not shell:
@@ -250,6 +255,9 @@ class Conversation(Listener):
     def handle_line(self, line: str) -> bool:
         """Run a slash command if it need not wait. Return False for every other line."""
         self._pressed = -_DOUBLE_PRESS_S  # a user who types a line does not want to leave
+        if habit_of(line):
+            self._screen.said(line)
+            return follow_habit(self._context, line)
         typed = read_command(line)
         if typed is None or find_custom(line, self._client.extensions.commands) is not None:
             return False

@@ -76,5 +76,5 @@ def open_frontend(
     prompt = Prompt(history(), clean, quiet_s)
     prompt.start()
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: prompt.listener.interrupt())  # noqa: PLW0108 - the listener changes
-    writer = Writer(prompt.scrollback.write, lambda: prompt.size, formatted=True)
+    writer = Writer(prompt.scrollback.write, lambda: prompt.size, formatted=True, clear=prompt.clear)
     return Frontend(prompt, writer, prompt)

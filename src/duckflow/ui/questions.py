@@ -8,11 +8,12 @@ import unicodedata
 from collections.abc import Iterable
 
 from duckflow.domain.errors import ProviderError
+from duckflow.domain.habits import habit_of
 from duckflow.domain.questions.approval import AnswerApproval, Approval
 from duckflow.domain.questions.consultation import ChooseWay, Consultation
 from duckflow.i18n.answers import read_answer, read_choice
 from duckflow.i18n.catalogue import text
-from duckflow.ui.commands.actions import CommandContext, dispatch_in_turn
+from duckflow.ui.commands.actions import CommandContext, dispatch_in_turn, follow_habit
 from duckflow.ui.commands.table import read_command
 from duckflow.ui.input.editor import TextEditor
 from duckflow.ui.input.keyboard import Keyboard
@@ -87,10 +88,13 @@ class Questions:
     async def _ask(self, question: str) -> str | None:
         while True:
             said = await self._keyboard.answer(question)
-            typed = read_command(said.strip()) if said else None
-            if said is None or typed is None:
+            line = said.strip() if said else ""
+            if unicodedata.normalize("NFKC", line) not in _MORE and follow_habit(self._context, line):
+                continue
+            typed = read_command(line)
+            if typed is None:
                 return said
-            self._context.screen.said(said.strip())
+            self._context.screen.said(line)
             await dispatch_in_turn(self._context, typed)
 
     def _rows(self, lines: Iterable[ColouredLine]) -> list[str]:
@@ -130,7 +134,7 @@ class RelayPrompt:
         later: list[str] = []
         try:
             while (said := await self._keyboard.answer(text("relay.paste"))) and (line := said.strip()):
-                if read_command(line) is None:
+                if read_command(line) is None and habit_of(line) is None:
                     return said
                 if not self._keyboard.listener.handle_line(line):
                     later.append(line)

@@ -53,6 +53,8 @@ async def converse(options: ConversationOptions, frontend: Frontend) -> None:
     _adapt(frontend, loaded)
     for notice in loaded.notices:
         show(text(notice.key, **notice.values), "yellow")
+    if options.request:
+        frontend.keyboard.inbox.put(options.request)
     session: str | None = earlier.id if earlier else ""
     while session is not None:
         session = await _one_session(session or None, folder, loaded, frontend)

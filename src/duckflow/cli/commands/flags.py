@@ -9,9 +9,14 @@ from duckflow.domain.modes import Mode
 from duckflow.i18n.catalogue import text
 
 
-def option(flag: str, key: str = "", **settings: Any) -> Any:  # noqa: ANN401 - as typer has it
+def option(flag: str, key: str = "", short: str = "", **settings: Any) -> Any:  # noqa: ANN401 - as typer has it
     """Return an option with the help text `help.option.KEY`; without `key`, the flag's name is the key."""
-    return typer.Option(f"--{flag}", help=text(f"help.option.{key or flag.replace('-', '_')}"), **settings)
+    return typer.Option(
+        f"--{flag}",
+        *([short] if short else []),
+        help=text(f"help.option.{key or flag.replace('-', '_')}"),
+        **settings,
+    )
 
 
 def argument(metavar: str, key: str) -> Any:  # noqa: ANN401 - as typer has it

@@ -11,6 +11,7 @@ from duckflow.cli.log_file import open_log_file
 from duckflow.cli.plain_flags import RunFlags, settings_flags
 from duckflow.config.loading import LoadedSettings, load
 from duckflow.domain.errors import UsageError
+from duckflow.domain.habits import habit_of
 from duckflow.i18n.catalogue import text
 from duckflow.loops.chat import EXIT_CODES
 from duckflow.ui.output.escaping import echo
@@ -23,6 +24,8 @@ def run_with(told: RunFlags) -> int:
         raise UsageError("run.answer_without_resume")
     if not told.resume and not (told.task or "").strip():
         raise UsageError("run.no_task")
+    if told.task and habit_of(told.task):
+        raise UsageError("run.not_a_task", task=told.task.strip())
     earlier = find_session(told.resume) if told.resume else None
     folder = told.workspace or Path(earlier.workspace if earlier else "")
     limits = told.max_loops, told.max_cost

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from duckflow.domain import commands
 from duckflow.domain.errors import UserError
+from duckflow.domain.habits import habit_of
 from duckflow.domain.model import EFFORTS, EffortChoice
 from duckflow.domain.modes import MODES, Mode
 from duckflow.domain.session_client import SessionClient, find_message
@@ -16,8 +17,9 @@ from duckflow.ui.commands.table import (
     Command,
     TypedCommand,
     find_command,
+    is_bare_command,
     listed_commands,
-    nearest_command,
+    meant_command,
 )
 from duckflow.ui.output.diff import difference_lines
 from duckflow.ui.output.escaping import on_one_line
@@ -75,10 +77,35 @@ def dispatch_command(context: CommandContext, typed: TypedCommand) -> Awaitable[
     elif command is not None:
         return ACTIONS[command.name](context, typed.argument)
     else:
-        name, nearest = f"/{on_one_line(typed.name)}", nearest_command(typed.name)
+        name, nearest = f"/{on_one_line(typed.name)}", meant_command(typed.name)
         key = "chat.unknown_command_near" if nearest else "chat.unknown_command"
         context.writer.line(text(key, command=name, nearest=f"/{nearest}"), "yellow")
     return None
+
+
+def follow_habit(context: CommandContext, line: str) -> bool:
+    """Act on a word that people type in a shell (M1). Return False for every other line."""
+    match habit_of(line):
+        case "leave":
+            context.leave(None)
+        case "clear":
+            context.writer.clear()
+        case "help":
+            show_help(context)
+        case "shell":
+            key = "habits.typed_cd" if line.startswith("cd") else "habits.typed_shell"
+            context.writer.line(text(key, line=on_one_line(line)))
+        case None:
+            return False
+    return True
+
+
+def name_command(context: CommandContext, line: str) -> bool:
+    """Say how to run a command whose name was typed without the slash. Return False for other lines."""
+    if not is_bare_command(line):
+        return False
+    context.writer.line(text("habits.command", command=f"/{on_one_line(line.strip())}"))
+    return True
 
 
 async def dispatch_in_turn(context: CommandContext, typed: TypedCommand) -> None:

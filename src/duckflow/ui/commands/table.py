@@ -67,6 +67,36 @@ IN_SECOND_WINDOW = frozenset(
 """Commands that also work in a second window of a session."""
 _MAX_HELP_CHARS = 200
 _ALIASES = {alias: command.name for command in COMMANDS.values() for alias in command.aliases}
+_MEANT_FOR = {
+    "quit": "exit bye logout leave close end やめる 終わり",
+    "new": "reset restart fresh",
+    "help": "commands man usage keys shortcuts hotkeys docs 使い方",
+    "config": "settings options preferences theme setup 環境設定",
+    "undo": "revert rollback restore discard 戻す",
+    "rewind": "back checkpoint checkpoints",
+    "fork": "branch copy duplicate",
+    "resume": "continue session sessions load open chats",
+    "cancel": "stop abort kill halt 停止",
+    "mode": "permission approvals approval auto yolo sandbox allowed-tools",
+    "model": "models provider llm",
+    "effort": "think thinking reasoning",
+    "cost": "tokens price billing spend",
+    "status": "health vitals info",
+    "tasks": "todo todos jobs agents bashes",
+    "diff": "changes",
+    "history": "log requests",
+    "memory": "remember memories lessons",
+    "context": "window prompt",
+    "mcp": "servers tools",
+    "skills": "skill",
+    "goal": "requirements objective",
+    "rate": "rating feedback",
+    "expand": "verbose details",
+}
+"""Names that people know from other programs, by the command that they stand for here."""
+_MEANT = {word: name for name, words in _MEANT_FOR.items() for word in words.split()}
+_BARE = frozenset({*COMMANDS, *_ALIASES} - {"cancel", "中止", "plan", "計画", "goal", "目標", "q", "評価"})
+"""Commands whose bare name is hardly a request; the others may be the answer to something."""
 _REDO = ("redo", "やり直し", "やり直す")
 _CLOSE_MATCH = 0.75
 """Similarity to a command that a first word needs if more words follow: the line may be a message."""
@@ -91,7 +121,7 @@ def read_command(line: str) -> TypedCommand | None:
     name = word.casefold()
     if name in _REDO and not rest:
         return TypedCommand("undo", "redo")
-    known = name in COMMANDS or name in _ALIASES or not rest or nearest_command(name, _CLOSE_MATCH)
+    known = name in COMMANDS or name in _ALIASES or not rest or meant_command(name, _CLOSE_MATCH)
     if "/" in name or not known:
         return None
     return TypedCommand(name, *rest)
@@ -139,7 +169,14 @@ def find_command(name: str) -> Command | None:
     return COMMANDS.get(name) or (begun[0] if len(begun) == 1 else None)
 
 
-def nearest_command(name: str, alike: float = 0.5) -> str | None:
-    """Return the most similar command name, None if none is similar enough."""
-    near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=alike)
-    return near[0] if near else None
+def meant_command(name: str, alike: float = 0.7) -> str | None:
+    """Return the command that a mistyped or foreign name stands for. None if there is no good guess."""
+    known = {**dict.fromkeys(COMMANDS, ""), **_ALIASES, **_MEANT}
+    near = difflib.get_close_matches(name, known, n=1, cutoff=alike)
+    return known[near[0]] or near[0] if near else None
+
+
+def is_bare_command(line: str) -> bool:
+    """Return whether a line is only the name of a command, without the slash."""
+    name = unicodedata.normalize("NFKC", line).strip().casefold()
+    return name in _BARE or name in _REDO

@@ -111,6 +111,12 @@ class Prompt(Keyboard):
         finally:
             self.left.set()
 
+    def clear(self) -> None:
+        """Clear the screen, and draw the prompt at the top."""
+        self.scrollback.finish()
+        self._app.renderer.clear()
+        self.refresh()
+
     def refresh(self) -> None:
         """Redraw the lines around the prompt."""
         self._app.invalidate()

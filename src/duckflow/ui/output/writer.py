@@ -26,7 +26,9 @@ class Writer:
         size: Callable[[], tuple[int, int]] = shutil.get_terminal_size,
         *,
         formatted: bool = False,
+        clear: Callable[[], None] | None = None,
     ) -> None:
+        self._clear = clear
         self.write = write
         """Function that writes texts as they are. It computes each text only when it is written."""
         self._size = size
@@ -47,6 +49,11 @@ class Writer:
     def raw(self, *texts: str) -> None:
         """Write lines as they are."""
         self.write(texts)
+
+    def clear(self) -> None:
+        """Clear the screen of a terminal; earlier output stays in its history."""
+        if self._clear is not None:
+            self._clear()
 
     def line(self, shown: str, colour: Colour | None = None) -> None:
         """Write a paragraph."""
