@@ -44,7 +44,7 @@ def activity_text(activity: Activity, columns: int = 60) -> str:
 def test_K6_the_last_words_are_shown_while_the_model_thinks():
     activity = Activity(ReplyStream(FakeWriter()), Watch())
     for word in THOUGHT.split(" "):
-        activity.add_thinking(f"{word}\n")
+        activity.note(ThinkingShown(text=f"{word}\n"))
     shown = activity_text(activity, 40)
     assert shown == "💭 Thinking: …I look at the path first."
     assert activity.end_thinking() is not None
@@ -56,7 +56,7 @@ def test_K6_the_last_words_are_shown_while_the_model_thinks():
 def test_K6_thinking_is_one_line_however_narrow_the_terminal_and_steers_nothing(language, columns):
     set_language(language)
     activity = Activity(ReplyStream(FakeWriter()), Watch())
-    activity.add_thinking("まず\x1b[2Jテストを読みます。\n" * 50)
+    activity.note(ThinkingShown(text="まず\x1b[2Jテストを読みます。\n" * 50))
     shown = activity_text(activity, columns)
     assert "\x1b" not in shown
     assert "\n" not in shown

@@ -12,6 +12,7 @@ from duckflow.cli.chat.conversation import start_text
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ActionStarted, ErrorReported, StoredEvent
 from duckflow.domain.extensions import CustomCommand, Extensions
+from duckflow.domain.live_updates import OutputPiece
 from duckflow.domain.model import Usage
 from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.session_client import EngineStatus
@@ -112,7 +113,7 @@ def test_the_lines_above_the_prompt_show_reply_output_tasks_queue_and_one_plain_
     replies.feed("書きかけの返事 " + "x" * (columns - 16))
     activity = Activity(replies)
     activity.busy = True
-    activity.add_output("".join(f"{number} 行目の出力\n" for number in range(100_000)))
+    activity.note(OutputPiece(text="".join(f"{number} 行目の出力\n" for number in range(100_000))))
     shown = joined(activity.lines(STATE, ["次のお願い " * 30], columns))
     assert drawn(shown, columns) == shown.split("\n")
     assert "99999 行目の出力" in shown

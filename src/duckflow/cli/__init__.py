@@ -5,12 +5,9 @@ import os
 import sys
 from io import BufferedWriter, FileIO, TextIOWrapper
 from types import ModuleType
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from duckflow.config.version import __version__
-
-if TYPE_CHECKING:
-    from duckflow.cli.plain_flags import RunFlags
 
 _BETWEEN_COLLECTIONS = 100_000
 """Number of new objects between two garbage collections; Python's default is 700. Nearly all objects
@@ -47,12 +44,6 @@ def _mend_streams() -> None:
             setattr(sys, name, whole)
 
 
-def _run(options: "RunFlags") -> NoReturn:
-    from duckflow.cli.reports.task import run_with  # noqa: PLC0415 - as below
-
-    sys.exit(run_with(options))
-
-
 def main() -> NoReturn:
     """Entry point. Ctrl-C ends it silently, also while modules load."""
     _mend_streams()
@@ -79,7 +70,9 @@ def _start() -> NoReturn:
 
     set_language(detect(configured_language(), os.environ))
     if run_options is not None:
-        run_to_end(lambda: _run(run_options))
+        from duckflow.cli.reports.task import run_with  # noqa: PLC0415 - as above
+
+        run_to_end(lambda: sys.exit(run_with(run_options)))
     if options is not None:
         from duckflow.cli.chat.launch import launch  # noqa: PLC0415 - as above
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from duckflow.domain.events import ActionFinished, RequestFinished, StoredEvent
+from duckflow.domain.events import ActionFinished, StoredEvent
 from duckflow.domain.live_updates import (
     OutputPiece,
     ReplyPiece,
@@ -47,30 +47,23 @@ class Screen:
     def __call__(self, what: SessionUpdate) -> None:
         if not isinstance(what, StatusChanged | ThinkingShown | OutputPiece):
             self._fold_thinking()
+        self.activity.note(what)
         match what:
-            case StatusChanged():
-                self.activity.busy = what.busy
-            case ThinkingShown():
-                self.activity.add_thinking(what.text)
-            case OutputPiece():
-                self.activity.add_output(what.text)
             case ReplyPiece():
-                self.activity.end_waiting()
                 self._shown.append(what.text)
                 self._replies.feed(what.text)
             case ReplyVoid():
                 self._end_reply()
             case Waiting():
-                self.activity.wait(what)
                 if what.wait_s is not None or not self._shown:  # otherwise this line would interrupt a reply
                     self._line(waiting_line(what), "dim")
             case StoredEvent(event=event):
-                if isinstance(event, RequestFinished):
-                    self.activity.end_waiting()
                 self._last = event.text if isinstance(event, ActionFinished) else self._last
                 described = self._describe(event)
                 if described is not None:
                     self._event(described)
+            case _:
+                pass
 
     def expand(self) -> None:
         """Show the last result, or the last thinking of the model, in full."""
@@ -108,7 +101,6 @@ class Screen:
             self._writer.raw(*difference_lines(described.difference, self._writer))
         self._writer.line(described.text, _COLOURS.get(described.tone))
         if described.kind == "action":
-            self.activity.forget_output()
             room = self._writer.columns - 3
             more = [text("action.more", count=described.hidden)] if described.hidden else []
             tail = [cut_to_width(harmless(line.expandtabs(4)), room) for line in described.output]

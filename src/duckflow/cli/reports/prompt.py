@@ -6,6 +6,7 @@ import os
 import sys
 from datetime import UTC, datetime
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 from duckflow.api import latest_session
@@ -14,7 +15,7 @@ from duckflow.app.models import choose
 from duckflow.app.opening import Opening
 from duckflow.config.loading import LoadedSettings
 from duckflow.domain.events import StoredEvent
-from duckflow.domain.model import ChatMessage, Role
+from duckflow.domain.model import ChatMessage
 from duckflow.domain.reduce.apply import apply
 from duckflow.i18n.catalogue import text
 from duckflow.llm.local.relay import write_out
@@ -58,12 +59,8 @@ async def _assemble(opening: Opening) -> RenderedPrompt:
 
 def _turns(messages: tuple[ChatMessage, ...]) -> tuple[ChatMessage, ...]:
     """Join messages of the same role, as most wire formats do."""
-    by_role = groupby(messages, key=_role)
+    by_role = groupby(messages, key=attrgetter("role"))
     return tuple(ChatMessage(role=role, text="\n\n".join(one.text for one in turn)) for role, turn in by_role)
-
-
-def _role(message: ChatMessage) -> Role:
-    return message.role
 
 
 def _table(prompt: RenderedPrompt) -> str:

@@ -25,14 +25,11 @@ STYLES = {
     "bar.mode": "ansicyan",
     "bar.warning": "ansiyellow",
     "done": "ansigreen",
-    "failed": "ansired",
     "completion-menu": "noinherit",
     "completion-menu.completion": "noinherit",
     "completion-menu.completion.current": "noinherit reverse",
     "completion-menu.meta.completion": "noinherit ansibrightblack",
     "completion-menu.meta.completion.current": "noinherit reverse",
-    "scrollbar.background": "noinherit",
-    "scrollbar.button": "noinherit reverse",
 }
 """Styles in the eight standard colours, which follow the colours of the terminal."""
 

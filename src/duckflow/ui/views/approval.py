@@ -6,25 +6,10 @@ from collections.abc import Iterator
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.lines import TextLine
 from duckflow.domain.questions.approval import Approval, ApprovalScope, Because, Risk
-from duckflow.i18n.catalogue import text
+from duckflow.i18n.catalogue import has_text, text
 from duckflow.ui.output.colours import Colour
-from duckflow.ui.output.escaping import on_one_line, visible
+from duckflow.ui.output.escaping import on_one_line
 
-_MAY = {
-    "file_ops.read_file": "approval.may.read_file",
-    "file_ops.write_file": "approval.may.write_file",
-    "file_ops.edit_file": "approval.may.edit_file",
-    "file_ops.delete_file": "approval.may.delete_file",
-    "file_ops.move_file": "approval.may.move_file",
-    "file_ops.outline": "approval.may.read_file",
-    "shell.run": "approval.may.run",
-    "shell.take_over": "approval.may.take_over",
-    "plan_tool.approve": "approval.may.plan",
-    "memory.remember": "approval.may.remember",
-    "mcp.accept": "approval.may.mcp_accept",
-    "web.fetch": "approval.may.fetch",
-}
-"""Catalogue keys of the questions for known operations."""
 _FACTS = ("reads", "in_sandbox", "no_sandbox", "with_network", "undo", "no_undo", "memory_undo")
 """Impacts of a change that have a short form, for the first line."""
 _EXPECTED: tuple[Because, ...] = ("mode", "risk")
@@ -48,7 +33,6 @@ class ApprovalView(Frozen):
     """True if the reason for asking is one of the usual ones."""
     impact: tuple[str, ...]
     alternatives: tuple[str, ...]
-    difference: str
     always: str
     """Scope of "always" in words; empty if "always" is not offered."""
     editable: bool
@@ -68,7 +52,6 @@ def approval_view(approval: Approval) -> ApprovalView:
         expected=approval.because in _EXPECTED,
         impact=tuple(on_one_line(text(line.key, **line.values)) for line in approval.impact),
         alternatives=tuple(on_one_line(text(line.key, **line.values)) for line in approval.alternatives),
-        difference=visible(approval.difference),
         always=kind_text(approval.kind) if approval.kind else "",
         editable=approval.editable,
     )
@@ -122,7 +105,9 @@ def _question(approval: Approval) -> str:
         foreign = sorted({letter for letter in target if letter > "\x7f" and letter.isalpha()})
         named = ", ".join(f"{letter} = {unicodedata.name(letter, hex(ord(letter)))}" for letter in foreign)
         target = f"{target} ({named})" if named else target
-    key = _MAY.get(operation, "approval.may.other")
+    key = f"approval.may.{operation.replace('.', '_')}"
+    if not has_text(key):  # operation of a plugin or an MCP server
+        key = "approval.may.other"
     return text(key, operation=on_one_line(operation), target=target)
 
 

@@ -4,8 +4,10 @@ import math
 import time
 from collections.abc import Callable, Iterable
 
+from duckflow.domain.events import ActionFinished, RequestFinished, StoredEvent
 from duckflow.domain.frozen import replace
-from duckflow.domain.live_updates import Waiting
+from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ThinkingShown, Waiting
+from duckflow.domain.session_client import SessionUpdate, StatusChanged
 from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import text
 from duckflow.ui.input.prompt_view import Line
@@ -38,33 +40,31 @@ class Activity:
         self._waits_until = 0.0
         self.busy = False
 
-    def add_output(self, piece: str) -> None:
-        """Add output of a running command."""
-        self._output = (self._output + piece[-_MAX_OUTPUT_CHARS:])[-_MAX_OUTPUT_CHARS:]
-
-    def forget_output(self) -> None:
-        """Forget the output of a command that has ended, because its result is shown."""
-        self._output = ""
-
-    def add_thinking(self, piece: str) -> None:
-        """Add a piece of the model's thinking."""
-        self.end_waiting()
-        if not self._thoughts:
-            self._thinks_since = self._clock()
-        self._thoughts.append(piece)
+    def note(self, update: SessionUpdate) -> None:
+        """Note what an update says about the current work."""
+        match update:
+            case StatusChanged():
+                self.busy = update.busy
+            case OutputPiece():
+                self._output = (self._output + update.text[-_MAX_OUTPUT_CHARS:])[-_MAX_OUTPUT_CHARS:]
+            case ThinkingShown():
+                self._waiting = None
+                if not self._thoughts:
+                    self._thinks_since = self._clock()
+                self._thoughts.append(update.text)
+            case Waiting():
+                self._waiting, self._waits_until = update, self._clock() + (update.wait_s or 0.0)
+            case ReplyPiece() | StoredEvent(event=RequestFinished()):
+                self._waiting = None  # the model has answered
+            case StoredEvent(event=ActionFinished()):
+                self._output = ""  # the result is shown instead
+            case _:
+                pass
 
     def end_thinking(self) -> tuple[float, str] | None:
         """Return the seconds and the text of the thinking that has ended; None if it had no text."""
         thought, self._thoughts = "".join(self._thoughts)[-_MAX_THINKING_CHARS:].strip(), []
         return (self._clock() - self._thinks_since, thought) if thought else None
-
-    def wait(self, waiting: Waiting) -> None:
-        """Count down the seconds until the model is asked again."""
-        self._waiting, self._waits_until = waiting, self._clock() + (waiting.wait_s or 0.0)
-
-    def end_waiting(self) -> None:
-        """Stop the countdown, because the model answers."""
-        self._waiting = None
 
     def lines(self, state: AgentState, queued: Iterable[str], columns: int) -> tuple[Line, ...]:
         """Return the lines to draw above the prompt."""
