@@ -13,6 +13,8 @@ FILE_LINES = 500
 TURN_LINES = 200
 BANNED_MODULES = {"utils", "util", "helpers", "helper", "managers", "manager", "common", "misc", "archive"}
 BANNED_WORDS = ("Manager", "Handler", "Helper", "Simple", "Enhanced", "V2")
+UPWARD = {"duckflow.domain.errors": {"duckflow.i18n.catalogue"}}
+"""The one import that points up: `str(error)` is a sentence of the catalogue."""
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 # Written in pieces, so that this file does not contain what it looks for.
@@ -97,8 +99,8 @@ def test_folders_side_by_side_do_not_import_each_other_in_a_circle():
     }
     imports: dict[str, set[str]] = {folder: set() for folder in folders.values()}
     for module in modules():
-        here = folders[dotted(module)]
-        imports[here] |= {there for name in imported(module, names) if apart(here, there := folders[name])}
+        here, wanted = folders[dotted(module)], imported(module, names) - UPWARD.get(dotted(module), set())
+        imports[here] |= {there for name in wanted if apart(here, there := folders[name])}
     assert not circles(imports)
 
 

@@ -9,6 +9,7 @@
 `duckflow run` and `duckflow acp` are built on this.
 """
 
+import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -18,9 +19,10 @@ from duckflow.app.app import App
 from duckflow.app.opening import Opening
 from duckflow.app.places import forget_files, open_log
 from duckflow.config.loading import LoadedSettings, load
+from duckflow.config.startup_language import configured_language
 from duckflow.domain import commands
 from duckflow.domain.errors import UsageError
-from duckflow.domain.events import StoredEvent
+from duckflow.domain.events import RequestFinished, StoredEvent
 from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.live_updates import LiveUpdate
 from duckflow.domain.model import EffortChoice
@@ -31,6 +33,7 @@ from duckflow.domain.reduce.rewind import present
 from duckflow.domain.session_client import PastMessage, SessionUpdate, StatusChanged, find_message
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.outcomes import RequestOutcome
+from duckflow.i18n.catalogue import set_language_once
 from duckflow.session.channel import UpdateQueue
 from duckflow.session.host import SessionHost
 from duckflow.session.local import LocalSession
@@ -80,20 +83,44 @@ def delete_session(wanted: str) -> SessionSummary:
     return gone
 
 
+class GivenAnswer:
+    """The answer that a program has given, until it is applied."""
+
+    def __init__(self) -> None:
+        self.value: tuple[Question, Answer] | None = None
+
+    def take(self) -> commands.SessionCommand | None:
+        """Remove the answer and return it as a command; None if there is no answer."""
+        given, self.value = self.value, None
+        if given is None:
+            return None
+        question, answer = given
+        shown = commands.hash_of(question)
+        if isinstance(answer, AnswerApproval):
+            return commands.AnswerShown(question_hash=shown, answer=answer)
+        if isinstance(answer, ChooseWay):
+            return commands.ChooseShown(question_hash=shown, way=answer)
+        return commands.AnswerInWords(question_hash=shown, text=answer)
+
+
 class Work:
-    """Work on a message: iterate over its updates, or await its outcome. It starts at once."""
+    """Work on a message: iterate over its updates, or await its outcome. It starts at once.
+
+    A `RequestFinished` that waits for an answer is left out if the answer was given in the loop.
+    """
 
     def __init__(
         self,
         host: SessionHost,
         command: commands.SessionCommand,
         updates: UpdateQueue,
-        more: Callable[[], commands.SessionCommand | None],
+        given: GivenAnswer,
     ) -> None:
         self._host = host
         self._updates = updates
-        self._more = more
+        self._given = given
         self._receipt = host.send(command)
+        self._withheld: StoredEvent | None = None
         self.outcome: RequestOutcome | None = None
         """None until the work has ended."""
         self.over = False
@@ -105,18 +132,29 @@ class Work:
     async def __anext__(self) -> Update:
         while not self.over:
             for update in self._updates.pending():
-                if not isinstance(update, StatusChanged):
-                    return update
+                match update:
+                    case StatusChanged():
+                        pass
+                    case StoredEvent(event=RequestFinished()) if self._given.value is not None:
+                        self._withheld = update
+                    case StoredEvent(event=RequestFinished()):
+                        self._withheld = None
+                        return update
+                    case _:
+                        return update
             if self._host.busy or not self._receipt.done.done():
                 await self._updates.arrival()
                 continue
             result = self._receipt.done.result()
             self.outcome = self._host.outcome if result.objection else result.outcome
-            following = self._more()
-            if following is None:
-                self.over = True
-            else:
+            following = self._given.take()
+            if following is not None:
                 self._receipt = self._host.send(following)
+            elif self._withheld is not None:  # the answer was refused or taken back
+                withheld, self._withheld = self._withheld, None
+                return withheld
+            else:
+                self.over = True
         raise StopAsyncIteration
 
     def __await__(self) -> Generator[Any, None, RequestOutcome]:
@@ -160,7 +198,8 @@ class OpenSession:
         self._updates = UpdateQueue()
         self._listeners: list[Listener] = []
         self._client: LocalSession | None = None
-        self._given: tuple[Question, Answer] | None = None
+        self._given = GivenAnswer()
+        set_language_once(configured_language(), os.environ)
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -229,9 +268,9 @@ class OpenSession:
 
     def go_on(self) -> Work:
         """Continue the open request: apply the given answer, ask again, or work on."""
-        if self._given is None and self.question is None and self.state.request is None:
+        if self._given.value is None and self.question is None and self.state.request is None:
             raise UsageError("run.nothing_open", session=self.id)
-        return self._begin(self._answer() or commands.ContinueWork())
+        return self._begin(self._given.take() or commands.ContinueWork())
 
     def answer(self, question: Question, answer: Answer) -> None:
         """Answer a question as it was shown; UsageError if another question is open now.
@@ -240,11 +279,11 @@ class OpenSession:
         """
         if question != self.question:
             raise UsageError("session.other_question")
-        self._given = (question, answer)
+        self._given.value = (question, answer)
 
     def cancel(self) -> None:
         """Stop the running request, including its background work; the session stays open."""
-        self._given = None
+        self._given.value = None
         if self._client is not None:
             waits = not self._client.busy and self.state.background_runs
             self._client.send(commands.StopBackground() if waits else commands.CancelWork())
@@ -293,8 +332,9 @@ class OpenSession:
     def _loaded(self, folder: Path) -> LoadedSettings:
         if isinstance(self._settings, LoadedSettings):
             return self._settings
-        flags = {**(self._settings or {}), "llm.model": self._model, "mode": self._mode}
-        return load(folder, trusted=self._trust, flags=flags)
+        arguments = {"llm.model": self._model, "mode": self._mode}
+        chosen = {key: value for key, value in arguments.items() if value is not None}
+        return load(folder, trusted=self._trust, given={**(self._settings or {}), **chosen})
 
     def _show(self, update: SessionUpdate) -> None:
         self._updates(update)
@@ -308,16 +348,4 @@ class OpenSession:
         earlier = [one for one in self._updates.pending() if isinstance(one, StoredEvent)]
         for update in earlier:
             self._updates(update)
-        return Work(self.client.host, command, self._updates, self._answer)
-
-    def _answer(self) -> commands.SessionCommand | None:
-        given, self._given = self._given, None
-        if given is None:
-            return None
-        question, answer = given
-        shown = commands.hash_of(question)
-        if isinstance(answer, AnswerApproval):
-            return commands.AnswerShown(question_hash=shown, answer=answer)
-        if isinstance(answer, ChooseWay):
-            return commands.ChooseShown(question_hash=shown, way=answer)
-        return commands.AnswerInWords(question_hash=shown, text=answer)
+        return Work(self.client.host, command, self._updates, self._given)

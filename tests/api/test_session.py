@@ -1,9 +1,12 @@
 """`from duckflow import Session`: a program starts requests, receives events, answers and cancels."""
 
+import ast
+import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -11,8 +14,9 @@ import duckflow
 from duckflow import Session
 from duckflow.api import Update, Work, delete_session, earlier_sessions
 from duckflow.config.places import config_dir
-from duckflow.domain.errors import UsageError
+from duckflow.domain.errors import UsageError, UserError
 from duckflow.domain.events import (
+    ApprovalAnswered,
     ApprovalRequested,
     ConsultationRequested,
     Event,
@@ -23,8 +27,9 @@ from duckflow.domain.events import (
     UserMessage,
 )
 from duckflow.domain.frozen import replace
-from duckflow.domain.live_updates import ReplyPiece
+from duckflow.domain.live_updates import LiveUpdate, ReplyPiece
 from duckflow.domain.questions.approval import Approval
+from duckflow.i18n import catalogue
 from duckflow.loops.judging.consultation import consult
 from fakes.engine import action, decision, write_script
 from fakes.gate import Gate
@@ -70,12 +75,44 @@ async def test_an_answer_inside_the_loop_lets_the_work_go_on(folder: Path):
         async for update in work:
             if isinstance(update, StoredEvent) and isinstance(update.event, ApprovalRequested):
                 asked += 1
-                with pytest.raises(UsageError, match="other_question"):
+                with pytest.raises(UsageError, check=lambda error: error.key == "session.other_question"):
                     duck.answer(replace(update.event.approval, digest="0" * 64), "yes")
                 assert not (folder / "a.txt").exists()
                 duck.answer(update.event.approval, "yes")
         assert (work.outcome, asked, duck.question) == ("done", 1, None)
     assert (folder / "a.txt").read_text() == "one\n"
+
+
+async def test_the_request_finishes_once_if_it_is_answered_in_the_loop(folder: Path):
+    """After an unclear answer the question comes again, and still nothing has finished."""
+    replies = iter(["hmm", "yes"])
+    async with session(folder, WRITE, decision("It is there."), mode="ask") as duck:
+        work, seen = duck.start("Write a.txt"), list[Event]()
+        async for update in work:
+            if isinstance(update, StoredEvent):
+                seen.append(update.event)
+                if isinstance(update.event, ApprovalRequested):
+                    duck.answer(update.event.approval, next(replies))
+        ends = [event.outcome for event in seen if isinstance(event, RequestFinished)]
+        stored = [one.event.outcome for one in duck.events() if isinstance(one.event, RequestFinished)]
+    assert [type(event) for event in seen].count(ApprovalRequested) == 2
+    assert ends == ["done"]
+    assert stored == ["awaiting_approval", "awaiting_approval", "done"]
+
+
+async def test_an_answer_that_comes_too_late_does_not_hide_the_end(folder: Path):
+    """The question was answered elsewhere, so nothing goes on in this loop."""
+    async with session(folder, WRITE, mode="ask") as duck:
+        work, seen = duck.start("Write a.txt"), list[Event]()
+        async for update in work:
+            if isinstance(update, StoredEvent):
+                seen.append(update.event)
+                if isinstance(update.event, ApprovalRequested):
+                    duck.answer(update.event.approval, "yes")
+                    other = ApprovalAnswered(approval_id=update.event.approval.approval_id, yes=False)
+                    duck.app.session.record(other)
+        assert work.outcome == "awaiting_approval"
+    assert isinstance(seen[-1], RequestFinished)
 
 
 async def test_a_question_nobody_answers_waits_for_another_time(folder: Path):
@@ -119,7 +156,7 @@ async def test_cancelling_stops_the_request_and_not_the_session(folder: Path, tm
     async with session(folder, gate.hold(decision("never")), decision("Yes?")) as duck:
         work = duck.start("Think forever")
         await gate.wait_until_asked()
-        with pytest.raises(UsageError, match="busy"):
+        with pytest.raises(UsageError, check=lambda error: error.key == "session.busy"):
             duck.start("more")
         duck.cancel()
         assert await work == "interrupted"
@@ -127,12 +164,56 @@ async def test_cancelling_stops_the_request_and_not_the_session(folder: Path, tm
 
 
 async def test_a_session_that_was_not_opened_says_so(folder: Path):
-    with pytest.raises(UsageError, match="not_open"):
+    with pytest.raises(UsageError, check=lambda error: error.key == "session.not_open"):
         session(folder).start("x")
 
 
+async def test_a_wrong_setting_is_a_sentence(folder: Path):
+    with pytest.raises(UserError) as caught:
+        await Session(folder, settings={"shell.netwrk": True}).open()
+    assert str(caught.value) == "settings: there is no setting “shell.netwrk”. Did you mean “shell.network”?"
+    assert "config.unknown_key_near" in repr(caught.value)
+    catalogue.set_language("ja")
+    assert "shell.network" in str(caught.value)
+    assert "設定" in str(caught.value)
+
+
+async def test_arguments_override_settings_only_if_they_are_given(folder: Path):
+    script = write_script(folder.parent / "script.jsonl", [decision("Hello.")])
+    settings = {**QUIET, "llm.model": f"scripted:{script}", "mode": "plan"}
+    async with Session(folder, settings=settings) as duck:
+        assert duck.state.mode == "plan"
+        assert await duck.start("Hi") == "done"
+
+
+@pytest.mark.parametrize(("wanted", "shown"), [("ja", "開かれていません"), ("en", "is not open")])
+def test_errors_are_in_the_language_of_a_programs_user(wanted: str, shown: str):
+    """M4: a program that has set no language gets that of the configuration or the locale."""
+    probe = "import duckflow\ntry: duckflow.Session().id\nexcept duckflow.UserError as error: print(error)"
+    environ = {**os.environ, "DUCKFLOW_LANGUAGE": wanted, "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, encoding="utf-8", check=True, env=environ
+    )
+    assert shown in done.stdout
+
+
+def test_everything_a_program_handles_is_exported():
+    """The names for the type checker are those that can be imported, and all events are among them."""
+    (typed,) = [
+        node for node in ast.parse(Path(duckflow.__file__).read_text()).body if isinstance(node, ast.If)
+    ]
+    imports = [node for node in typed.body if isinstance(node, ast.ImportFrom)]
+    names = {alias.asname or alias.name: node.module for node in imports for alias in node.names}
+    assert names.keys() | {"__version__"} == set(duckflow.__all__)
+    assert {event.__name__ for event in get_args(get_args(Event)[0])} <= names.keys()
+    assert {update.__name__ for update in get_args(LiveUpdate)} <= names.keys()
+    for name, home in names.items():
+        exported = "OpenSession" if name == "Session" else name
+        assert getattr(duckflow, name) is getattr(import_module(str(home)), exported)
+
+
 def test_the_package_stays_cheap_to_import():
-    """Only importing Session imports the engine."""
+    """Only importing Session imports the engine, and only a name of the domain the domain."""
     probe = "import sys, duckflow; print([n for n in ('pydantic', 'asyncio') if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

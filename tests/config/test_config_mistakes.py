@@ -33,6 +33,35 @@ def test_an_unknown_key_is_named_with_its_line_and_the_nearest(tmp_path):
 
 
 @every_row(
+    ("given", "key", "values"),
+    [
+        (
+            {"shell.netwrk": True},
+            "config.unknown_key_near",
+            {"setting": "shell.netwrk", "nearest": "shell.network"},
+        ),
+        ({"shell": {"netwrk": True}}, "config.unknown_key_near", {"setting": "shell.netwrk"}),
+        ({"shell.network": "maybe"}, "config.not_one_of", {"found": '"maybe"'}),
+        ({"mode": Path("x")}, "config.not_one_of", {"setting": "mode"}),
+    ],
+)
+def test_a_mistake_of_a_program_is_found_in_its_settings(tmp_path, given, key, values):
+    with pytest.raises(UsageError) as caught:
+        load(tmp_path, environ={}, given=given)
+    assert caught.value.key == key
+    assert caught.value.values.items() >= {"where": "settings", **values}.items()
+
+
+def test_a_program_gives_settings_by_key_or_as_tables(tmp_path):
+    loaded = load(
+        tmp_path, environ={}, given={"shell": {"network": True}, "llm.model": "openai:m", "mode": None}
+    )
+    assert (loaded.settings.shell.network, loaded.settings.llm.model) == (True, "openai:m")
+    assert loaded.sources["shell.network"].kind == "program"
+    assert loaded.sources["mode"].kind == "default"
+
+
+@every_row(
     ("content", "key", "line"),
     [
         ("a = 1\n[llm]\nb = 2\n", "llm.b", 3),

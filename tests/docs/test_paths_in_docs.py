@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import duckflow
 from source_tree import PACKAGE, ROOT
 
 FOR_DEVELOPERS = (ROOT / "AGENTS.md", ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md")
@@ -11,7 +12,12 @@ NAMED = re.compile(r"`((?:[\w-]+/)+(?:[\w-]+\.\w+)?|[\w/-]+\.py)`")
 LAYOUT = re.compile(r"(?ms)^    src/duckflow/\n.*?(?=^\S)")
 FOLDER = re.compile(r"(?<![\w/])([a-z_]+(?:/[a-z_]+)*/)(?=[\s(),:;])")
 MODULE = re.compile(
-    r"(?:\bfrom |\bimport |`)(duckflow\.(?:domain|config|llm|loops|tools|ui|api)(?:\.[a-z_]+)*)\b"
+    r"(?:\bfrom |\bimport |`)(duckflow\.(?:domain|config|llm|loops|tools|ui|api|plugins)(?:\.[a-z_]+)*)\b"
+)
+
+
+EXPORTED = re.compile(
+    r"^from duckflow import (?:\(([^)]*)\)|([\w, ]*))$|`duckflow\.([A-Z]\w+)`", re.MULTILINE
 )
 
 
@@ -36,5 +42,16 @@ def test_files_and_folders_that_developers_are_sent_to_exist():
 
 def test_modules_that_pages_name_exist():
     found = [(page.name, name) for page in PAGES for name in MODULE.findall(page.read_text("utf-8"))]
-    assert len(found) > 5
+    assert len(found) > 1
     assert not [pair for pair in found if not is_module(pair[1])]
+
+
+def test_names_that_pages_import_are_exported():
+    found = [
+        (page.name, name)
+        for page in PAGES
+        for names in EXPORTED.findall(page.read_text("utf-8"))
+        for name in re.findall(r"[A-Za-z]\w+", " ".join(names))
+    ]
+    assert len(found) > 5
+    assert not [pair for pair in found if pair[1] not in duckflow.__all__]

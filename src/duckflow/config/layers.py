@@ -12,7 +12,7 @@ from duckflow.config.toml_file import line_of
 from duckflow.domain.errors import UsageError
 from duckflow.domain.text import cut
 
-Kind = Literal["default", "user", "project", "environment", "flag"]
+Kind = Literal["default", "user", "project", "environment", "flag", "program"]
 
 _SHOWN = 60
 
@@ -32,7 +32,7 @@ _BOUNDS = {"greater_than_equal": "≥", "greater_than": ">", "less_than_equal": 
 
 
 class SettingsLayer(NamedTuple):
-    """Values by dotted key, and the file, variable or flag from which each came."""
+    """Values by dotted key, and the file, variable, flag or argument from which each came."""
 
     kind: Kind
     values: Mapping[str, object]

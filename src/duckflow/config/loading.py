@@ -1,4 +1,7 @@
-"""Loads settings. Later sources win: defaults, user's file, project's file, environment, flags (M5)."""
+"""Loads settings. Later sources win: defaults, user's file, project's file, environment, flags (M5).
+
+Values that a Python program gives count like flags.
+"""
 
 import os
 import tomllib
@@ -32,7 +35,7 @@ _PREFIX = "DUCKFLOW_"
 
 
 class SettingSource(Frozen):
-    """Source of a value: its kind, and the file, variable or flag."""
+    """Source of a value: its kind, and the file, variable, flag or argument."""
 
     kind: Kind
     where: str = ""
@@ -67,10 +70,12 @@ def load(
     trusted: bool = False,
     digest: str | None = None,
     flags: Mapping[str, object] | None = None,
+    given: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> LoadedSettings:
     """Load the settings for a folder. `flags` are values by dotted key; None means that a flag was not given.
 
+    `given` are the values of a Python program, by dotted key or as nested tables.
     `digest` identifies the project's files as the user trusted them. If they have changed, they are ignored.
     """
     layers = [_from_text("user", user_file(), read_text(user_file()))]
@@ -87,6 +92,7 @@ def load(
         project = None
     layers.append(_from_environment(os.environ if environ is None else environ))
     layers.append(_from_flags(flags or {}))
+    layers.append(_from_program(given or {}))
     files: Mapping[str, str] = project.files if project is not None else {}
     return LoadedSettings(
         settings=_merge(layers), sources=_sources(layers), notices=tuple(notices), project=files
@@ -156,6 +162,11 @@ def _from_flags(flags: Mapping[str, object]) -> SettingsLayer:
     values = {key: value for key, value in flags.items() if value is not None}
     names = {key: "--" + key.rpartition(".")[2].replace("_", "-") for key in values}
     return checked(SettingsLayer("flag", values, names))
+
+
+def _from_program(given: Mapping[str, object]) -> SettingsLayer:
+    values = {key: value for key, value in flatten(given) if value is not None}
+    return checked(SettingsLayer("program", values, dict.fromkeys(values, "settings")))
 
 
 def _merge(layers: Sequence[SettingsLayer]) -> Settings:

@@ -33,7 +33,10 @@ class Refused(ToolError):
 
 
 class UserError(DuckflowError):
-    """An error the user can fix. `key` names a catalogue entry, `values` fill its slots."""
+    """An error the user can fix. `key` names a catalogue entry, `values` fill its slots.
+
+    `str(error)` is the sentence in the user's language.
+    """
 
     def __init__(self, key: str, **values: object) -> None:
         super().__init__(key, values)
@@ -41,8 +44,9 @@ class UserError(DuckflowError):
         self.values = values
 
     def __str__(self) -> str:
-        listed = ", ".join(f"{name}={value}" for name, value in self.values.items())
-        return f"{self.key} ({listed})" if listed else self.key
+        from duckflow.i18n.catalogue import text  # noqa: PLC0415 - the catalogue is above this layer
+
+        return text(self.key, **self.values)
 
 
 class UsageError(UserError):

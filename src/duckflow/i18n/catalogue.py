@@ -24,13 +24,13 @@ _SLOT = lazy_regex(r"\{\{|\}\}|\{(\w+)\}")
 class _Now:
     """Global state: the current language, and the missing texts found so far."""
 
-    language: Language = "en"
+    language: Language | None = None
     gaps: ClassVar[set[str]] = set()
 
 
 def text(key: str, /, **values: object) -> str:
     """Return the text for a key in the current language, with its slots filled."""
-    return text_in(_Now.language, key, **values)
+    return text_in(current_language(), key, **values)
 
 
 def text_in(language: Language, key: str, /, **values: object) -> str:
@@ -73,9 +73,15 @@ def set_language(language: Language) -> None:
     _Now.language = language
 
 
+def set_language_once(configured: str, environ: Mapping[str, str]) -> None:
+    """Choose the language unless the program has set one."""
+    if _Now.language is None:
+        set_language(detect(configured, environ))
+
+
 def current_language() -> Language:
-    """Return the current language."""
-    return _Now.language
+    """Return the current language; English if none was set."""
+    return _Now.language or "en"
 
 
 def detect(configured: str, environ: Mapping[str, str]) -> Language:
