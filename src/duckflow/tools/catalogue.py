@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
@@ -115,25 +115,24 @@ class Tool(Generic[Arguments]):
         return argument_schema(self.args)
 
 
-class ToolSource(Protocol):
-    """Source of operations that become known only while a session runs."""
+class ToolSource:
+    """Source of operations that become known only while a session runs. This one has none."""
 
     @property
     def revision(self) -> int:
         """Number that changes whenever the tools change."""
-        ...
+        return 0
 
     async def ready(self) -> None:
         """Wait until the source knows its tools, or that they are unavailable."""
-        ...
 
     def tools(self) -> tuple[Tool[Any], ...]:
         """Return the tools known so far."""
-        ...
+        return ()
 
-    def mentioned(self, text: str) -> tuple[Action, ...]:
+    def mentioned(self, text: str) -> tuple[Action, ...]:  # noqa: ARG002 - for sources with items
         """Return actions that read the items of this source that a message mentions with an @."""
-        ...
+        return ()
 
 
 class Catalogue:
@@ -141,7 +140,7 @@ class Catalogue:
 
     def __init__(self, tools: Iterable[Tool[Any]], source: ToolSource | None = None) -> None:
         self.fixed = tuple(tools)
-        self._source = source
+        self.source = source or ToolSource()
         self._by_operation = {tool.operation: tool for tool in self.fixed}
         if len(self._by_operation) != len(self.fixed):
             raise ValueError("two tools have the same operation")
@@ -149,31 +148,16 @@ class Catalogue:
     @property
     def tools(self) -> tuple[Tool[Any], ...]:
         """All tools known so far."""
-        return (*self.fixed, *(self._source.tools() if self._source else ()))
-
-    @property
-    def revision(self) -> int:
-        """Number that changes whenever the tools change."""
-        return self._source.revision if self._source else 0
-
-    async def ready(self) -> None:
-        """Wait until all tools are known."""
-        if self._source is not None:
-            await self._source.ready()
-
-    def mentioned(self, text: str) -> tuple[Action, ...]:
-        """Return actions that read the items of the source that a message mentions with an @."""
-        return self._source.mentioned(text) if self._source else ()
+        return (*self.fixed, *self.source.tools())
 
     def get(self, operation: str) -> Tool[Any]:
         """Return the tool of an operation. Its bare name is enough if only one family has it."""
         wanted = operation.strip()
         if found := self._by_operation.get(wanted):
             return found
-        if self._source is not None:
-            for tool in self._source.tools():
-                if tool.operation == wanted:
-                    return tool
+        for tool in self.source.tools():
+            if tool.operation == wanted:
+                return tool
         # Only fixed tools, because a tool of a source must not change the meaning of a short name.
         bare = [tool for tool in self.fixed if tool.name == wanted]
         if len(bare) == 1:

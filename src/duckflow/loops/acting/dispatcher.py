@@ -60,7 +60,7 @@ class Dispatcher:
 
     async def run_queue(self) -> bool:
         """Run the queued actions. Return False if the next action waits for the user's approval."""
-        await self._catalogue.ready()
+        await self._catalogue.source.ready()
         await self._effects.discard_unwanted(self._state)
         while self._state.queue:
             if not await self._run_next(self._state.queue[0]):
@@ -96,8 +96,8 @@ class Dispatcher:
 
     async def look_at_mentions(self, text: str) -> None:
         """Give the model the items, other than files, that the user's message mentions with @."""
-        await self._catalogue.ready()
-        await self.run_now(self._catalogue.mentioned(text), by_user=True)
+        await self._catalogue.source.ready()
+        await self.run_now(self._catalogue.source.mentioned(text), by_user=True)
 
     def changing(self, actions: Sequence[Action]) -> tuple[int, ...]:
         """Return the indexes of the actions that may change something."""
@@ -118,7 +118,7 @@ class Dispatcher:
     async def run_task(self, task: Task) -> ActionFinished:
         """Run one background task. If it needs the user's approval, wait for the answer."""
         action = Action(operation=task.operation, args=task.args, reasoning=purpose_of(self._state, task))
-        await self._catalogue.ready()
+        await self._catalogue.source.ready()
         waiting = [action]
         while True:
             try:

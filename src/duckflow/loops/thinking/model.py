@@ -52,8 +52,8 @@ class Dialects:
 
     async def open(self, client: ModelClient, use: RulesUse) -> Dialect:
         """Return the dialect of a model. It remembers which conversation the model has seen."""
-        await self._catalogue.ready()
-        known = client.traits, use, self._catalogue.revision
+        await self._catalogue.source.ready()
+        known = client.traits, use, self._catalogue.source.revision
         if known not in self._opened:
             self._opened[known] = await self._make(client, use)
         return self._opened[known]
@@ -61,8 +61,8 @@ class Dialects:
     async def preview(self, client: ModelClient, state: AgentState, *, current: bool) -> RenderedPrompt:
         """Return the prompt for a state. With `current`, it is trimmed as for the model."""
         use = "cut" if state.rules_use == "whole" and self._rules.too_long else state.rules_use
-        await self._catalogue.ready()
-        known = self._opened.get((client.traits, use, self._catalogue.revision)) if current else None
+        await self._catalogue.source.ready()
+        known = self._opened.get((client.traits, use, self._catalogue.source.revision)) if current else None
         return await (known or await self._make(client, use)).preview(state)
 
     async def warm(self, client: ModelClient, use: RulesUse) -> None:

@@ -23,7 +23,7 @@ from duckflow.domain.text import head_and_tail
 from duckflow.prompts.tokens import estimate_tokens
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
-from duckflow.tools.catalogue import Proposal, Tool, ToolResult, propose_nothing
+from duckflow.tools.catalogue import Proposal, Tool, ToolResult, ToolSource, propose_nothing
 from duckflow.tools.mcp.connection import ServerConnection, ServerOpener
 from duckflow.tools.mcp.remote import RemoteTool, one_line
 
@@ -59,13 +59,8 @@ class ForeignArguments(Frozen):
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    @property
-    def given(self) -> dict[str, Any]:
-        """All arguments."""
-        return dict(self.model_extra or {})
 
-
-class McpServers:
+class McpServers(ToolSource):
     """Connects to the configured servers and provides their tools. Starts nothing before it is needed."""
 
     def __init__(
@@ -76,7 +71,7 @@ class McpServers:
     ) -> None:
         self._settings = settings
         self._clean = clean
-        self._connecting: asyncio.Task[None] | None = None
+        self._connecting: asyncio.Future[list[None]] | None = None
         self.connections: Mapping[str, ServerConnection] = {
             name: ServerConnection(name, one, opener) for name, one in settings.servers.items() if one.enabled
         }
@@ -90,11 +85,8 @@ class McpServers:
     async def ready(self) -> None:
         """Connect to all servers, once. Servers that fail are known to be down afterwards."""
         if self._connecting is None:
-            self._connecting = asyncio.create_task(self._connect_all())
+            self._connecting = asyncio.gather(*map(_try_to_connect, self.connections.values()))
         await asyncio.shield(self._connecting)
-
-    async def _connect_all(self) -> None:
-        await asyncio.gather(*map(_try_to_connect, self.connections.values()))
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -188,11 +180,11 @@ class McpServers:
         operation = f"{_PREFIX}{connection.name}.{remote.name}"
 
         async def accept_first(args: ForeignArguments, _access: Access) -> ToolResult:
-            return _first_accept(connection.name, remote, Action(operation=operation, args=args.given))
+            return _first_accept(connection.name, remote, Action(operation=operation, args=args.model_dump()))
 
         async def run(args: ForeignArguments, _access: Access) -> ToolResult:
-            remote.refuse_misfits(operation, args.given)
-            result = await connection.ask(lambda session: session.call(remote.name, args.given))
+            remote.refuse_misfits(operation, args.model_dump())
+            result = await connection.ask(lambda session: session.call(remote.name, args.model_dump()))
             said = self._said(result.text)
             if result.failed:
                 raise ToolError(f"The MCP server {connection.name} reports that it failed: {said}")
@@ -200,7 +192,7 @@ class McpServers:
 
         async def propose(args: ForeignArguments, _workspace: Workspace) -> Proposal:
             return Proposal(
-                json.dumps(args.given, ensure_ascii=False, indent=2) + "\n",
+                json.dumps(args.model_dump(), ensure_ascii=False, indent=2) + "\n",
                 impact=tuple(_impact(connection)),
                 kind=ApprovalScope(what="tool", scope=operation),
             )
