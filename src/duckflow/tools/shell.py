@@ -58,10 +58,7 @@ class Run(Frozen):
     command: str = Field(description="for bash, in the workspace")
     timeout_s: Annotated[int, Field(ge=1)] | None = Field(default=None, description="seconds it may take")
     network: bool = Field(default=False, description="asks the user")
-    secrets: tuple[str, ...] = Field(
-        default=(),
-        description="such as .env; asks the user",
-    )
+    secrets: tuple[str, ...] = Field(default=(), description="such as .env; asks the user")
 
 
 class StartCommand(Frozen):

@@ -168,8 +168,6 @@ def _place(data: dict[str, Any], loc: tuple[int | str, ...]) -> tuple[Any, Any]:
     """Return the container and the key of the value at this path; (None, None) if there is no such path."""
     holder: Any = data
     for part in loc[:-1]:
-        if part == 0 and isinstance(cast("object", holder), dict):
-            continue  # A validator of the shape has already wrapped a single item in a list.
         if not _has(holder, part):
             return None, None
         holder = holder[part]

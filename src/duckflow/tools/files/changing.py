@@ -1,12 +1,11 @@
 """Tools that change files: write_file, edit_file, delete_file and move_file."""
 
 from functools import partial
-from typing import Annotated, cast
+from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from duckflow.domain.errors import ToolError
-from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access, PlannedWrite
 from duckflow.safety.files.atomic import LARGEST
 from duckflow.safety.files.encoding import EncodedText
@@ -18,42 +17,28 @@ from duckflow.tools.catalogue import Proposal, Tool, ToolResult
 from duckflow.tools.editing.differences import difference_of, split_lines, unified
 from duckflow.tools.editing.edits import Edit, apply_edits
 from duckflow.tools.editing.text_form import MARK, plain, shape
-from duckflow.tools.files.reading import suggesting
+from duckflow.tools.files.reading import OneFile, suggesting
 
 MOST_EDITS = 100
 
 
-class WriteFile(Frozen):
+class WriteFile(OneFile):
     """Arguments of file_ops.write_file."""
 
-    path: str = Field(description="the file, relative to the workspace")
     content: str = Field(description="its whole new content")
 
 
-class EditFile(Frozen):
+class EditFile(OneFile):
     """Arguments of file_ops.edit_file."""
 
-    path: str = Field(description="the file, relative to the workspace")
     edits: Annotated[tuple[Edit, ...], one_to(MOST_EDITS)] = Field(
         description="changes, made in this order, all or none", json_schema_extra={"minItems": 1}
     )
 
-    @field_validator("edits", mode="before")
-    @classmethod
-    def _one_is_a_list(cls, value: object) -> object:
-        return (cast("object", value),) if isinstance(value, dict) else value
 
-
-class DeleteFile(Frozen):
-    """Arguments of file_ops.delete_file."""
-
-    path: str = Field(description="the file, relative to the workspace")
-
-
-class MoveFile(Frozen):
+class MoveFile(OneFile):
     """Arguments of file_ops.move_file."""
 
-    path: str = Field(description="the file, relative to the workspace")
     to: str = Field(description="its new path; nothing may be there yet")
 
 
@@ -101,7 +86,7 @@ def _write(args: WriteFile | EditFile, access: Access) -> ToolResult:
     return ToolResult(text=new.summary, path=new.path, changed=(new.path,) if new.changes else ())
 
 
-def _delete(args: DeleteFile, access: Access) -> ToolResult:
+def _delete(args: OneFile, access: Access) -> ToolResult:
     path = access.workspace.relative(args.path)
     with suggesting(access.workspace, path):
         access.delete(path)
@@ -135,7 +120,7 @@ def _check_target(workspace: Workspace, path: str, to: str) -> None:
     raise ToolError(f"{to}: exists already; nothing was moved. Choose another name, or delete it first.")
 
 
-def _propose_delete(args: DeleteFile, workspace: Workspace) -> Proposal:
+def _propose_delete(args: OneFile, workspace: Workspace) -> Proposal:
     path = workspace.relative(args.path)
     removed = difference_of(path, workspace.read_bytes(path, cap=LARGEST), None)
     return Proposal(removed or f"--- a/{path}\n+++ /dev/null\n")
@@ -163,7 +148,7 @@ EDIT_FILE = Tool(
 
 DELETE_FILE = Tool(
     operation="file_ops.delete_file",
-    args=DeleteFile,
+    args=OneFile,
     summary="remove the file at path",
     effect="delete",
     run=partial(run_in_thread, _delete),

@@ -24,10 +24,15 @@ LETTERS_SHOWN = 40_000
 _FILES_COMPARED, _NAMES_SUGGESTED = 5_000, 3
 
 
-class ReadFile(Frozen):
-    """Arguments of file_ops.read_file."""
+class OneFile(Frozen):
+    """Arguments of an operation on one file."""
 
     path: str = Field(description="the file, relative to the workspace")
+
+
+class ReadFile(OneFile):
+    """Arguments of file_ops.read_file."""
+
     start: int = Field(default=1, ge=1, description="first line, from 1")
     end: int | None = Field(default=None, ge=1, description="last line")
 

@@ -9,16 +9,13 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pydantic import Field
-
 from duckflow.domain.errors import ToolError
-from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.uncancelled import run_in_thread
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.editing.text_form import plain
-from duckflow.tools.files.reading import suggesting
+from duckflow.tools.files.reading import OneFile, suggesting
 from duckflow.tools.searching.ripgrep import run_capped
 
 LINES_SHOWN = 400
@@ -28,13 +25,7 @@ ROLES = ("space", "type", "function", "value", "hidden")
 _PROGRAM = Path(__file__).with_name("definition_finder.py")
 
 
-class OutlineFile(Frozen):
-    """Arguments of file_ops.outline."""
-
-    path: str = Field(description="the file, relative to the workspace")
-
-
-async def _run(args: OutlineFile, access: Access) -> ToolResult:
+async def _run(args: OneFile, access: Access) -> ToolResult:
     path = access.workspace.relative(args.path)
     text = await run_in_thread(_read, access.workspace, path)
     said = await _outline(path, text) if text else "(empty)"
@@ -85,7 +76,7 @@ def _grammars() -> dict[str, dict[str, Any]]:
 
 OUTLINE = Tool(
     operation="file_ops.outline",
-    args=OutlineFile,
+    args=OneFile,
     summary="what path defines, by line",
     effect="read",
     run=_run,
