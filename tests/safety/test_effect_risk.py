@@ -253,11 +253,27 @@ def test_a_build_folder_is_one_thing_and_nothing_is_nothing():
     assert judge().reasons == ()
 
 
-def test_a_new_virtual_environment_is_made_as_a_whole_and_an_old_one_is_guarded():
+MARKERS = ("pyvenv.cfg", "CACHEDIR.TAG", ".gitignore", "conda-meta/history", "package.json", "Cargo.toml")
+
+
+def test_no_new_file_exempts_others_from_the_rules_G3_G9():
+    kept = [("AGENTS.md", 0o644), ("tool", 0o755), (".env", 0o644), ("bin/activate", 0o644), ("a.sh", 0o644)]
+    for marker in MARKERS:
+        for folder in ("", ".vscode/", ".venv/", "new/", ".githooks/"):
+            for name, mode in kept:
+                path = f"{folder}{name}"
+                alone, beside = (
+                    judge(created(path, mode)),
+                    judge(created(f"{folder}{marker}"), created(path, mode)),
+                )
+                assert set(alone.reasons) <= set(beside.reasons), (marker, path)
+                assert beside.risk == "high", (marker, path)
+
+
+def test_the_programs_of_a_new_virtual_environment_are_asked_about():
     new = [created(f".venv/bin/{name}", 0o755) for name in ("pip", "activate")]
-    new += [link(".venv/bin/python3", "/usr/bin/python3"), link(".venv/bin/python", "python3")]
-    assert judge(created(".venv/pyvenv.cfg"), *new).risk == "low"
-    assert judge(created("other/pyvenv.cfg"), *new).risk == "high"
+    links = [link(".venv/bin/python3", "/usr/bin/python3"), link(".venv/bin/python", "python3")]
+    assert judge(created(".venv/pyvenv.cfg"), *new, *links).risk == "high"
     assert judge(changed(".venv/pyvenv.cfg"), *new).risk == "high"
 
 

@@ -37,6 +37,17 @@ ASKING = [
     ".htpasswd",
     ".cargo/credentials.toml",
 ]
+START_UP = """
+.ghci .ocamlinit .utoprc .iex.exs .erlang .perldb .perldb.ini .byebugrc .rdbgrc .rdbgrc.rb .jdbrc jdb.ini
+.octaverc .gdbearlyinit .lldbinit-lldb .pdbrc.py .pythonrc.py .xonshrc .rdata .juliarc.jl .sbclrc
+.clisprc .eclrc .guile .racketrc .tclshrc .wishrc .expectrc .swiplrc .gprc .gaprc .scilab .gnuplot
+.mongorc.js .mongoshrc.js .duckdbrc .user.ini .mkshrc .shrc .yashrc .config/nushell/env.nu
+.config/elvish/rc.elv .rvmrc .shadowenv.d/1.lisp .flox/env.json .pkgx.yaml lefthook.json .lefthook.json
+lefthook-local.json .lefthook-local.yml lefthook-local.toml .config/lefthook.yml prek.toml
+captainhook.json grumphp.yml simple-git-hooks.json lint-staged.config.mjs .rusty-hook.toml hk.pkl
+.ycm_extra_conf.py .luarc.json rust-analyzer.toml .solargraph.yml .factorypath .nanorc .kakrc
+.builds/a.yml .drone.star .cirrus.star circle.yml bitrise.yml .packit.yaml .prow.yaml
+"""
 GUARDED = [
     ".bashrc",
     ".zshrc",
@@ -131,7 +142,7 @@ def test_protected_names_ask_SAFETY_4():
 
 
 def test_what_others_run_or_believe_may_be_read_and_asks_before_a_change_SAFETY_4():
-    assert [path for path in GUARDED if protection_of(path) != "guarded"] == []
+    assert [path for path in (*GUARDED, *START_UP.split()) if protection_of(path) != "guarded"] == []
 
 
 def test_a_template_is_ordinary_and_what_is_below_a_folder_of_that_name_is_not():

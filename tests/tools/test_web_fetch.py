@@ -79,9 +79,17 @@ async def test_pages_are_fetched_as_text_within_bounds_and_redirects_stay_on_the
 
 async def test_private_networks_are_out_of_reach():
     assert "private network" in await fetched("http://127.0.0.1:1/", private=False)
-    private = "127.0.0.1 ::1 10.0.0.1 0.0.0.0 192.168.1.1 169.254.169.254 ::ffff:127.0.0.1 fd00::1"
-    assert not [number for number in private.split() if is_public(number)]
-    assert is_public("93.184.215.14")
+    private = """
+        127.0.0.1 ::1 10.0.0.1 0.0.0.0 192.168.1.1 169.254.169.254 ::ffff:127.0.0.1 fd00::1
+        100.64.0.1 224.0.0.1 ::127.0.0.1 ::10.0.0.1 ::ffff:0:127.0.0.1 64:ff9b::7f00:1
+        64:ff9b::a00:1 64:ff9b:1::a00:1 2002:7f00:1::1 2001:0:7f00:1::1 fec0::1 feff::1 fe80::1%lo
+        192.0.0.192 192.0.0.170 192.0.0.9 192.88.99.1 198.18.0.1 240.0.0.1 255.255.255.255 ff0e::1
+        100::1 2001:db8::1 3fff::1 5f00::1 168.63.129.16 100.100.100.200 fd00:ec2::254 2001:2::1
+        2001:10::1 2001:20::1 4000::1 2a00::5efe:a00:1
+    """
+    assert [number for number in private.split() if is_public(number)] == []
+    public = "93.184.215.14 8.8.8.8 2606:2800:220:1::1 2a00:1450::1 2001:4860:4860::8888 64:ff9b::808:808"
+    assert [number for number in public.split() if not is_public(number)] == []
 
 
 def test_what_is_no_address_is_refused():

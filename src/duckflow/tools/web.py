@@ -47,6 +47,17 @@ _EMPTY = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", 
 _SPACES = lazy_regex(r"[ \t\r\f\v\u00a0]+")
 _GAPS = lazy_regex(r"\n\s*\n\s*")
 _PORTS = {"http": 80, "https": 443}
+_GLOBAL = ("2000::/3",)
+_NAT64 = ("64:ff9b::/96",)
+_ISATAP = (0x0000_5EFE, 0x0200_5EFE)
+_SPECIAL = (
+    # 168.63.129.16 is the host of a virtual machine in Azure, which only that machine reaches.
+    *("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32"),
+    *("2001::/23", "2001:db8::/32", "3fff::/20"),
+)
+"""Networks that are not public, although Python or the address plan counts them as global."""
+
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _TEXTS = ("text/", "application/json", "application/xml", "application/xhtml", "application/javascript")
 
 
@@ -148,10 +159,25 @@ async def _resolve(address: "httpx2.URL", *, private: bool) -> str:
 
 
 def is_public(number: str) -> bool:
-    """Return True if an IP address is public."""
+    """Return True if an IP address is public, and so is the IPv4 address that it may contain."""
     place = ipaddress.ip_address(number.partition("%")[0])
-    mapped = (place.ipv4_mapped or place.sixtofour) if isinstance(place, ipaddress.IPv6Address) else None
-    return place.is_global and not place.is_multicast and (mapped is None or mapped.is_global)
+    if isinstance(place, ipaddress.IPv4Address):
+        return place.is_global and not place.is_multicast and not _in(place, _SPECIAL)
+    inner = _inner_address(place)
+    if inner is not None and not is_public(str(inner)):
+        return False
+    return _in(place, _NAT64) or (_in(place, _GLOBAL) and place.is_global and not _in(place, _SPECIAL))
+
+
+def _in(place: _Address, networks: tuple[str, ...]) -> bool:
+    return any(place in ipaddress.ip_network(network) for network in networks)
+
+
+def _inner_address(place: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """Return the IPv4 address that an IPv6 address leads to by 6to4, NAT64 or ISATAP."""
+    last, above = int(place) & 0xFFFFFFFF, int(place) >> 32 & 0xFFFFFFFF
+    by_nat64 = _in(place, _NAT64)
+    return place.sixtofour or (ipaddress.IPv4Address(last) if by_nat64 or above in _ISATAP else None)
 
 
 async def _read(response: "httpx2.Response", most: int) -> str:

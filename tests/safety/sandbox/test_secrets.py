@@ -39,6 +39,21 @@ def test_G7_secrets_are_known_by_name_and_keys_by_content(folder, index):
     assert found(index, folder) == expected
 
 
+def test_G7_no_file_makes_the_secrets_beside_it_visible(folder, index):
+    files(
+        folder, {"pyvenv.cfg": "", ".env": "SECRET", "a/pyvenv.cfg": "", "a/.env": "x", "a/bin/python": "x"}
+    )
+    files(folder, {".ssh/pyvenv.cfg": "", ".ssh/id": "SECRET", "a/b/CACHEDIR.TAG": "", "a/b/server.key": KEY})
+    assert found(index, folder) == {".env", "a/.env", ".ssh", "a/b/server.key"}
+
+
+def test_G7_the_environment_the_user_has_activated_is_not_a_secret_by_its_name(folder):
+    files(folder, {".env/bin/python": "x", ".env/pyvenv.cfg": "", "a/.env/bin/python": "x"})
+    index = SecretIndex(str(folder), active=str(folder / ".env"))
+    assert found(index, folder) == {"a/.env"}
+    index.close()
+
+
 def test_G7_secrets_that_appear_later_are_known_without_another_look(folder, index, monkeypatch):
     files(folder, {"a/file": ""})
     assert found(index, folder) == set()

@@ -24,7 +24,6 @@ SOURCE_SUFFIXES = (
 
 _COMPILED = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"PK\x03\x04")
 _SET_ID, _EXECUTE, _WORLD_WRITE = 0o6000, 0o111, 0o002
-_ENVIRONMENT = "pyvenv.cfg"
 _RUN_BY_TOOLS = {(".yarn", "releases"), (".yarn", "plugins"), (".gradle", "init.d")}
 """Folders inside build folders whose files a tool runs, while it only builds the others."""
 
@@ -64,7 +63,7 @@ def told_apart(path: str) -> bool:
     """Return whether to list a path separately although its folder (.venv, node_modules) is one entry."""
     names = folded(path)
     tools = any(pair in _RUN_BY_TOOLS for pair in pairwise(names))
-    return ".git" in names or names[-1:] == (_ENVIRONMENT,) or tools or is_environment_program(path)
+    return ".git" in names or names[-1:] == ("pyvenv.cfg",) or tools or is_environment_program(path)
 
 
 class _EffectRules:
@@ -72,10 +71,6 @@ class _EffectRules:
         self._contents = contents
         self._made = made
         self._led_to = led_to_by_git(contents.before) if effects.effects else ()
-        created = (one.path for one in effects.effects if one.kind == "created")
-        self._environments = tuple(
-            path.removesuffix(_ENVIRONMENT) for path in created if path.rpartition("/")[2] == _ENVIRONMENT
-        )
 
     def reasons(self, effect: Effect, *, scan: bool) -> Iterator[str]:
         git = git_reason(effect, self._contents.before, self._contents.after)
@@ -105,12 +100,7 @@ class _EffectRules:
     def _is_own(self, effect: Effect) -> bool:
         return effect.path in self._made
 
-    def _in_new_environment(self, path: str) -> bool:
-        return bool(self._environments) and path.startswith(self._environments)
-
     def _by_place(self, path: str) -> Iterator[str]:
-        if self._in_new_environment(path):
-            return
         protection = protection_of(path)
         if protection == "denied":
             yield "own"
@@ -123,7 +113,7 @@ class _EffectRules:
         before, after = effect.mode_before or 0, effect.mode_after or 0
         if effect.type != "link" and (after & _SET_ID & ~before or after & _WORLD_WRITE & ~before):
             yield "rights"
-        if effect.type != "file" or self._in_new_environment(effect.path):
+        if effect.type != "file":
             return
         if effect.kind == "deleted" and self._is_own(effect):
             return
@@ -144,8 +134,6 @@ class _EffectRules:
         return (new or b"").startswith(_COMPILED) and (old is None or old.startswith(_COMPILED))
 
     def _by_target(self, effect: Effect) -> Iterator[str]:
-        if self._in_new_environment(effect.path):
-            return  # link to the interpreter; links to anything but a tool chain were dropped earlier
         target = posixpath.normpath(posixpath.join(posixpath.dirname(effect.path), effect.link_target))
         if target.startswith(("/", "../")) or target == "..":
             yield "outside"
@@ -161,7 +149,6 @@ class _EffectRules:
         added = b"\n".join(line for line in new.split(b"\n") if line not in known).decode("utf-8", "replace")
         runs = bool((effect.mode_after or 0) & _EXECUTE)
         first_line = new.startswith(b"#!") and not (old or b"").startswith(b"#!")
-        new_environment = self._in_new_environment(effect.path)
-        if first_line and not new_environment and (runs or not effect.path.lower().endswith(SOURCE_SUFFIXES)):
+        if first_line and (runs or not effect.path.lower().endswith(SOURCE_SUFFIXES)):
             yield "shebang"
         yield from content_reasons(added)

@@ -49,7 +49,9 @@ class ShellView:
         self._env = env
         self._launcher = launcher
         self._known: BaseMounts | None = None
-        self._secrets = SecretIndex(str(workspace))
+        self._secrets = SecretIndex(
+            str(workspace), active=os.path.realpath(env.get("VIRTUAL_ENV", "") or "/")
+        )
         self.masks = Masks()
         """Placeholders that commands see instead of secrets."""
         self._ignored: object = None

@@ -32,6 +32,7 @@ _GITDIR = lazy_regex(rb"gitdir: ([^\n]+)")
 NOT_LOOKED_INTO = frozenset(
     (
         *(".git", ".hg", ".svn", ".jj", "node_modules", "bower_components", "site-packages", "__pycache__"),
+        ".venv",
         *(".tox", ".nox", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".gradle", ".cargo", ".pnpm-store"),
     )
 )
@@ -146,8 +147,10 @@ def _git_directory(root: str) -> str:
 class SecretIndex:
     """Secrets of one workspace. Blocking; only for one thread at a time."""
 
-    def __init__(self, root: str) -> None:
-        self._names = WatchedNames(root, _wants, self._enters)
+    def __init__(self, root: str, active: str = "") -> None:
+        """`active` is the user's active virtual environment, which may have the name of a secret."""
+        self._active = active
+        self._names = WatchedNames(root, self._wants, self._enters)
         self._tracked = TrackedFiles()
 
     def find(self) -> dict[str, TrackedFile | None]:
@@ -169,18 +172,12 @@ class SecretIndex:
 
     def _enters(self, path: str) -> bool:
         covered = path in self._names.paths or os.path.basename(path) in NOT_LOOKED_INTO
-        return not covered and not _is_environment(path)
+        return not covered and path != self._active
 
-
-def _wants(folder: str, name: str) -> bool:
-    if not is_secret_in(folder.rpartition("/")[2], name) or _PUBLIC.search(name):
-        return False
-    return not _is_environment(f"{folder}/{name}")
-
-
-def _is_environment(path: str) -> bool:
-    """Return whether a folder is a Python virtual environment, whatever its name."""
-    return os.path.exists(f"{path}/pyvenv.cfg")
+    def _wants(self, folder: str, name: str) -> bool:
+        if not is_secret_in(folder.rpartition("/")[2], name) or _PUBLIC.search(name):
+            return False
+        return f"{folder}/{name}" != self._active
 
 
 def _hides(path: str) -> bool:
