@@ -10,12 +10,17 @@ OK, do it|okay then|yes, go on with the plan|of course|please do
 please|alright|sounds good|looks good|that's fine|lgtm
 はい|はい。|はい、お願いします|お願いします|お願いします！|いいですよ|いいよ|うん、いいよ|もちろん|それでお願いします|どうぞ
 ぜひお願いします|よろしくお願いします。|進めてください|承認します|ＯＫ
+go for it|ship it|works for me|i agree|let's do it|looks good to me|yes, that's right|start|sure thing
+that works|fine by me
+いいです|いいよー|おっけー|これでお願いします|この計画で進めてください|進めましょう|始めて|構いません|問題ないです
+はーい|それでいいです|やりましょう|始めてください|かまいません|問題ありません|いいと思います|OKです|はい、この計画で進めてください
 """
 ALWAYS = "a|always|Always|ａ|3|yes, always|always allow|いつも|常に|常に許可|はい、常に"
 UNCLEAR = """
 no?|n.py|no1|nothing|wait, what is a.py?
 yes but smaller|sure, but rename it|yesterday|all of it|edit it|maybe|no problem|no worries, go ahead|yes?|ok?
-why?|do|please do not know|y e s|yes/no|5|0|99|いいです|大丈夫です|結構です|はい、でも小さく|はい？
+why?|do|please do not know|y e s|yes/no|5|0|99|大丈夫です|結構です|はい、でも小さく|はい？
+いや、いいよ|いえ、いいです|no, go ahead|CPUの強さは選べるようになりますか？|いいえ、お願いします
 どういう意味ですか|うーん|👍|use another name|?|/help|...
 """
 NO = {
@@ -33,10 +38,26 @@ NO = {
     "No (too long)": "(too long)",
     "stop, a.py is mine": "stop, a.py is mine",
     "nope": "",
-    "no thanks": "thanks",
+    "no thanks": "",
+    "No, thank you.": "",
+    'n print "goodbye"': 'print "goodbye"',
+    "いいえ、「さようなら」と表示して": "「さようなら」と表示して",
+    "いいえ、表示は「さようなら」": "表示は「さようなら」",
+    "no, (a) only": "(a) only",
+    "no. use tabs.": "use tabs.",
+    "stop please": "",
+    "wait a moment": "",
+    "never mind": "",
+    "ちょっと待って": "",
+    "ちょっと待ってください": "",
+    "ストップ": "",
+    "いらない": "",
+    "いりません。": "",
+    "やっぱりやめて": "",
+    "いいえ、いりません": "",
     "stop": "",
-    "not now": "not now",
-    "don't": "don't",
+    "not now": "",
+    "don't": "",
     "don’t touch it": "don’t touch it",
     "いいえ": "",
     "いいえ、別のファイルに": "別のファイルに",

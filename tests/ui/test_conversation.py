@@ -332,13 +332,14 @@ def test_lines_through_a_pipe_are_a_conversation_too(folder: Path):
     script = write_script(folder.parent / "script.jsonl", [decision("One."), WRITE, decision("Two.")])
     done = warm.run(
         [sys.executable, "-m", "duckflow", "--workspace", str(folder), "--model", f"scripted:{script}"],
-        input="first\nsecond\nn not now\n/tasks\n",
+        input="first\nsecond\nn use b.txt\n/tasks\n",
         capture_output=True,
         text=True,
         check=True,
         timeout=300,
     )
-    places = [done.stdout.index(part) for part in ("One.", "+neu", "not now", "Two.", "No tasks are running")]
+    shown = ("One.", "+neu", "use b.txt", "Two.", "No tasks are running")
+    places = [done.stdout.index(part) for part in shown]
     assert places == sorted(places)
     assert "\x1b" not in done.stdout
 

@@ -22,34 +22,54 @@ _WITH_YES = _YES | frozenset(
     (
         *("ahead", "it", "that", "this", "thats", "is", "good", "right", "of", "course", "and", "then"),
         *("now", "just", "by", "all", "means", "thanks", "thank", "you", "lets", "start", "continue"),
-        *("carry", "on", "with", "the", "plan", "for", "me", "duckflow"),
+        *("carry", "on", "with", "the", "plan", "for", "me", "duckflow", "works", "to", "thing", "them"),
     )
 )
 """Words that may follow without changing the yes. Any other word, such as "but", makes it unclear."""
-_YES_PHRASE = lazy_regex(r"\bof course\b|\bthat(?:s| is) (?:fine|good|ok|okay|right)\b")
+_YES_PHRASE = lazy_regex(
+    r"\bof course\b|\b(?:that|this|it)(?:s| is| looks)? (?:fine|good|great|perfect|ok|okay|right|works)\b"
+    r"|\bi agree\b|\bim (?:ok|okay|fine|good) with (?:that|this|it)\b|\blets (?:go|do|start|begin)\b"
+    r"|\bship it\b"
+    r"|\bmake it so\b|\bgo for it\b|\bworks for me\b|\bby all means\b|\bbegin\b|\bstart\b"
+)
 _NO = frozenset(["n", "no", "nope", "nah"])
-_STOP = frozenset(["not", "never", "dont", "stop", "cancel", "reject", "refuse", "deny", "wait"])
+_STOP = frozenset(["not", "never", "dont", "stop", "cancel", "reject", "refuse", "deny", "wait", "abort"])
 """Words that mean no and are kept as part of the reason."""
+_BARE_STOP = lazy_regex(
+    r"(?:please |just |ok |no )*"
+    r"(?:stop|wait|hold on|hold it|hold|cancel|abort|quit it|never ?mind|not now|not yet|dont)"
+    r"(?: (?:please|it|that|this|there|here|now|for now|everything|work|thanks|a (?:moment|minute|sec)))*"
+)
+"""A stop that gives no reason."""
+_THANKS = frozenset({"thanks", "thank you", "please", "ありがとう", "ありがとうございます", "です"})
 _NO_IDIOM = lazy_regex(r"no[\s,]+(?:problem|problems|worries|objection|objections)\b")
 """Idioms that begin like a no but mean yes, so they are unclear."""
 _ALWAYS = frozenset({"a", "always", "allow"})
 
 _JA_YES = (
-    "はい|ええ|うん|おう|もちろん|どうぞ|オッケー|オーケー|おけ|ok|了解|承知|しました|いいよ|いいね|いいですよ|いいですね|"
-    "よいですよ|良いですよ|良いよ|お願い|おねがい|頼む|頼みます|頼んだ|進めて|やって|実行して|許可|承認|続けて|"
-    "よろしく|賛成"
+    "はい|はーい|ええ|うん|おう|もちろん|どうぞ|オッケー|オーケー|おっけー|おっけ|おーけー|おけ|ok|了解|承知|しました|"
+    "いいと思う|いいと思います|よいと思います|良いと思います|いいよ|いいね|いいです|よいです|良いです|良いよ|よさそう|良さそう|"
+    "お願い|おねがい|頼む|頼みます|頼んだ|進めて|進めよう|進めましょう|進めま|やって|やろう|やりましょう|実行して|実行|許可|承認|"
+    "続けて|始めて|はじめて|始めましょう|始めよう|よろしく|賛成|構いません|かまいません|構わない|かまわない|"
+    "問題ない|問題ありません|問題なし|異論ありません|その通り|そのとおり"
 )
 _JA_WITH_YES = (
-    "それで|では|じゃあ|ぜひ|そのまま|そうして|します|いたします|致します|ください|です|ね|よ|y|yes"
+    "これで|それで|この内容で|その内容で|この計画で|その計画で|この案で|その案で|この方法で|その方法で|計画を|では|じゃあ|ぜひ|そのまま|"
+    "そうして|します|いたします|致します|ください|下さい|です|ので|ね|よ|ー|y|yes"
 )
 _JA_NO = lazy_regex("いいえ|いえいえ|いえ|いやです|いやだ|いや|ノー")
 _JA_STOP = lazy_regex(
-    "やめて|やめとく|やめます|やめよう|止めて|とめて|だめ|ダメ|駄目|違う|違います|ちがう|待って|まって|ストップ|中止|"
-    "キャンセル|しないで|やらないで|許可しない|拒否|不許可|却下"
+    "(?:やっぱり|やっぱ|ちょっと|一旦|いったん|少し|もう|まだ)*"
+    "(?:やめて|やめとく|やめときます|やめます|やめよう|やめましょう|止めて|止まって|とめて|だめ|ダメ|駄目|違う|違います|ちがう|"
+    "待って|まって|待った|ストップ|中止|中断|キャンセル|しないで|やらないで|許可しない|拒否|不許可|却下|いらない|いりません|要らない|"
+    "要りません|不要)"
+    "(?:です|して|します|おいて|ください|下さい|ね|よ|お願いします)*"
 )
 _JA_ALWAYS = "いつも|常に|今後も"
 
 _APART = " \t\n\u3000,.!;:、。，．！：；…~〜～\"'「」"
+_BEFORE_REASON = " \t\n\u3000,.!;:、。，．！：；…~〜～-"
+"""Signs between a no and its reason. Quotes and brackets belong to the reason."""
 _SPOKEN = lazy_regex(r"[a-z][a-z' \n\t,.!;:-]*")
 _BEGINS = lazy_regex(r"([a-z]+(?:'[a-z]+)?)(?=$|[\s,;:!(]|[.-]+(?:\s|$)|[^\x00-\x7f])")
 _BEHIND_NUMBER = lazy_regex("[、，,：:]")
@@ -103,14 +123,18 @@ def _is_always(plain: str) -> bool:
 
 def _read_no(said: str, plain: str) -> AnswerApproval | None:
     first = _first_word(plain)
+    if _is_bare_stop(plain):
+        return AnswerApproval(yes=False)
     if first in _STOP:
-        return AnswerApproval(yes=False, reason="" if first == plain else said)
-    if first in _NO and not _NO_IDIOM.match(plain):
-        return AnswerApproval(yes=False, reason=_rest(said, len(first)))
-    if refused := _JA_NO.match(plain):
-        return AnswerApproval(yes=False, reason=_rest(said, len(refused[0])))
+        return AnswerApproval(yes=False, reason=said)
+    no = first if first in _NO and not _NO_IDIOM.match(plain) else ""
+    if not no and (refused := _JA_NO.match(plain)):
+        no = refused[0]
+    if no:
+        reason = _rest(said, len(no))
+        return None if _is_yes(_plain(reason)) else AnswerApproval(yes=False, reason=reason)
     if _JA_STOP.match(plain):
-        return AnswerApproval(yes=False, reason="" if _JA_STOP.fullmatch(plain) else said)
+        return AnswerApproval(yes=False, reason=said)
     return None
 
 
@@ -121,15 +145,27 @@ def _first_word(plain: str) -> str:
 
 
 def _rest(said: str, length: int) -> str:
-    return "" if said.strip() in _NUMBERS else said.lstrip(_APART)[length:].strip(_APART)
+    """Return the reason behind a no, as it was typed."""
+    if said.strip() in _NUMBERS:
+        return ""
+    reason = said.lstrip(_APART)[length:].lstrip(_BEFORE_REASON).rstrip()
+    plain = _plain(reason)
+    return "" if not plain or plain in _THANKS or _is_bare_stop(plain) else reason
+
+
+def _is_bare_stop(plain: str) -> bool:
+    return bool(_BARE_STOP.fullmatch(" ".join(_all_words(plain))) or _JA_STOP.fullmatch(plain))
+
+
+def _all_words(plain: str) -> list[str]:
+    """Return the words of an English answer; empty if it has other characters (keys, questions, code)."""
+    spoken = plain.replace("’", "'")
+    return re.findall(r"[a-z]+", spoken.replace("'", "")) if _SPOKEN.fullmatch(spoken) else []
 
 
 def _words(plain: str) -> list[str]:
-    """Return the words of an English answer; empty if it has other characters (keys, questions, code)."""
-    spoken = plain.replace("’", "'")
-    if not _SPOKEN.fullmatch(spoken):
-        return []
-    return re.findall(r"[a-z]+", _YES_PHRASE.sub("sure", spoken.replace("'", "")))
+    """Return the words of an English answer, with one word for a phrase that means yes."""
+    return _YES_PHRASE.sub("sure", " ".join(_all_words(plain))).split()
 
 
 def _joined(plain: str) -> str:
