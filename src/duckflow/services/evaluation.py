@@ -26,7 +26,7 @@ from duckflow.prompts.evidence import harmless
 from duckflow.prompts.questions import MOST_EVIDENCE, listed, question_request, spoken_text, whole_request
 from duckflow.prompts.sections import object_schema
 from duckflow.prompts.templates import template
-from duckflow.services.questions import Question
+from duckflow.services.questions import AskedModel, Question
 
 MOST_REQUIREMENTS = 12
 MOST_MISSING, MOST_LINES = 8, 5
@@ -69,7 +69,7 @@ def extract_task_requirements(
 ) -> Question[RequirementList, FoundRequirements]:
     """Ask for the requirements of a request. Without an answer, the request is the only requirement (J1)."""
     return Question(
-        kind="requirements",
+        asked=AskedModel(tier="fast", output="RequirementList"),
         prompt=lambda traits: question_request(
             "RequirementList", traits, template("requirements"), spoken_text(summary), request
         ),
@@ -134,7 +134,7 @@ class VerdictDraft(Frozen):
 def evaluate_task_satisfaction(case: EvaluationCase) -> Question[VerdictDraft, VerdictDraft | None]:
     """Ask for a verdict, which is None if it can't be read. The program computes the total score (J2)."""
     return Question(
-        kind="verdict",
+        asked=AskedModel(tier="evaluator", output="SatisfactionEvaluation", effort="high", small=True),
         prompt=lambda traits: satisfaction_request(traits, case),
         shape=VerdictDraft,
         read=lambda draft: draft,
@@ -176,7 +176,7 @@ def extract_missing_information(
         return found if found.missing else replace(found, missing=plain_missing(evaluation).missing)
 
     return Question(
-        kind="missing",
+        asked=AskedModel(tier="fast", output="MissingInfoAnalysis"),
         prompt=lambda traits: question_request(
             "MissingInfoAnalysis", traits, template("missing"), about, case.request, case.evidence
         ),
@@ -226,7 +226,7 @@ def analyze_execution_failure(
     """Ask why these things failed, or for a second opinion; the answer is None if no model answers."""
     told = listed("What failed or is missing, oldest first", failures)
     return Question(
-        kind=kind,
+        asked=AskedModel(tier="evaluator", output="FailureAnalysis", effort="high"),
         prompt=lambda traits: question_request(
             "FailureAnalysis", traits, template(kind), told, request, evidence
         ),

@@ -10,7 +10,7 @@ from duckflow.domain.work.plan import Plan, PlanStep, Risk, find_cycle, new_id
 from duckflow.prompts.continuation import SMALL_TOLD, TOLD, continuation_text
 from duckflow.prompts.questions import PLAN_ANSWER, question_request, spoken_text
 from duckflow.prompts.templates import template
-from duckflow.services.questions import Question
+from duckflow.services.questions import AskedModel, Question
 
 FEWEST_STEPS, MOST_STEPS = 3, 7
 MOST_CRITERIA = 10
@@ -41,7 +41,7 @@ def draft_plan(goal: str, summary: str, evidence: Sequence[Evidence]) -> Questio
     """Ask for a plan that reaches the goal."""
     about = [f"Goal of the plan: {goal}", *spoken_text(summary)]
     return Question(
-        kind="plan",
+        asked=AskedModel(tier="creative", output="PlanDraft", effort="high", small=True),
         prompt=lambda traits: question_request(
             "PlanDraft", traits, template("plan"), about, evidence=evidence, most_answer=PLAN_ANSWER
         ),
@@ -98,7 +98,7 @@ def plan_initial_execution(
     """Ask for the plan of the first attempt; the answer is None if no model answers."""
     about, system = spoken_text(summary), template("execution_plan")
     return Question(
-        kind="first_plan",
+        asked=AskedModel(tier="creative", output="PlanDraft", effort="high"),
         prompt=lambda traits: question_request("PlanDraft", traits, system, about, request, evidence),
         shape=PlanDraft,
         check=lambda draft: _attempt_problems(draft, ()),
@@ -118,7 +118,7 @@ def plan_continuation_execution(
         return question_request("PlanDraft", traits, template("execution_plan"), [known], request, evidence)
 
     return Question(
-        kind="next_plan",
+        asked=AskedModel(tier="creative", output="PlanDraft", effort="high"),
         prompt=prompt,
         shape=PlanDraft,
         check=lambda draft: _attempt_problems(draft, tried),

@@ -1,9 +1,9 @@
 """Side questions about a request, as data: the model to ask, the type of the answer, and the fallback."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import Generic, Literal, TypeVar
+from typing import Generic, TypeVar
 
 from pydantic import BaseModel
 
@@ -16,23 +16,9 @@ from duckflow.llm.answers.structured import ask
 SHORTER_PROMPTS = 2
 """Number of times that a prompt is shortened if the provider finds it too long."""
 
-QuestionKind = Literal[
-    "requirements",
-    "verdict",
-    "missing",
-    "failure",
-    "second_opinion",
-    "first_plan",
-    "next_plan",
-    "plan",
-    "tasks",
-    "report",
-    "title",
-]
-
 
 class AskedModel(Frozen):
-    """Model for a kind of question. Only `small` kinds may use small models, which agree to anything."""
+    """Model for a question (K1). Small models, which agree to anything, may answer only `small` questions."""
 
     tier: TierName
     output: str
@@ -40,21 +26,6 @@ class AskedModel(Frozen):
     """Usual thinking effort."""
     small: bool = False
 
-
-ASKED: Mapping[QuestionKind, AskedModel] = {
-    "requirements": AskedModel(tier="fast", output="RequirementList"),
-    "verdict": AskedModel(tier="evaluator", output="SatisfactionEvaluation", effort="high", small=True),
-    "missing": AskedModel(tier="fast", output="MissingInfoAnalysis"),
-    "failure": AskedModel(tier="evaluator", output="FailureAnalysis", effort="high"),
-    "second_opinion": AskedModel(tier="evaluator", output="FailureAnalysis", effort="high"),
-    "first_plan": AskedModel(tier="creative", output="PlanDraft", effort="high"),
-    "next_plan": AskedModel(tier="creative", output="PlanDraft", effort="high"),
-    "plan": AskedModel(tier="creative", output="PlanDraft", effort="high", small=True),
-    "tasks": AskedModel(tier="creative", output="TaskListDraft", effort="medium", small=True),
-    "report": AskedModel(tier="fast", output="TaskReport", small=True),
-    "title": AskedModel(tier="fast", output="SessionTitle"),
-}
-"""Model for every kind of question (K1)."""
 
 Draft = TypeVar("Draft", bound=BaseModel)
 Answer = TypeVar("Answer")
@@ -64,7 +35,7 @@ Answer = TypeVar("Answer")
 class Question(Generic[Draft, Answer]):
     """One question, ready to send."""
 
-    kind: QuestionKind
+    asked: AskedModel
     prompt: Callable[[ModelTraits], ModelRequest]
     shape: type[Draft]
     """Type of the model's answer."""

@@ -17,7 +17,7 @@ from duckflow.domain.work.plan import Plan, PlanStep, Task, TaskList, new_id, pr
 from duckflow.prompts.questions import PLAN_ANSWER, question_request, spoken_text
 from duckflow.prompts.templates import fill, template
 from duckflow.prompts.tokens import estimate_tokens
-from duckflow.services.questions import Question
+from duckflow.services.questions import AskedModel, Question
 
 MOST_TASKS = 20
 _ARGS, _RESULT, _NAME = 160, 300, 200
@@ -58,7 +58,7 @@ def draft_tasks(
         *(["\n".join(["Tried before for this step:", *earlier])] if earlier else []),
     ]
     return Question(
-        kind="tasks",
+        asked=AskedModel(tier="creative", output="TaskListDraft", effort="medium", small=True),
         prompt=lambda traits: question_request(
             "TaskListDraft",
             traits,
@@ -137,7 +137,7 @@ def write_report(task_list: TaskList, request: str = "") -> Question[TaskReport,
     """Ask for a report to the user on a finished task list. Without an answer, report only the facts."""
     facts = plain_report(task_list)
     return Question(
-        kind="report",
+        asked=AskedModel(tier="fast", output="TaskReport", small=True),
         prompt=lambda traits: _prompt(traits, task_list, request),
         shape=TaskReport,
         check=lambda report: _contradictions(report, facts),

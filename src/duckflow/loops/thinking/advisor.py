@@ -10,11 +10,11 @@ from duckflow.domain.model import TierName, Usage
 from duckflow.llm.tiers import Tiers
 from duckflow.loops.session import Session
 from duckflow.pacemaker.effort import effort_for_question
-from duckflow.services.questions import ASKED, Answer, Draft, Question, put
+from duckflow.services.questions import Answer, Draft, Question, put
 
 
 class Advisor:
-    """Asks a side question to the model that the table in `services/questions.py` assigns to it."""
+    """Asks a side question to the model that it names."""
 
     def __init__(
         self, session: Session, tiers: Tiers, price: Callable[[str, Usage], Awaitable[float | None]]
@@ -35,7 +35,7 @@ class Advisor:
         self, question: Question[Draft, Answer], on_update: Callable[[LiveUpdate], None] = lambda _: None
     ) -> Answer:
         """Return the answer, or the question's fallback. Raise ProviderError if there is no fallback."""
-        asked = ASKED[question.kind]
+        asked = question.asked
         try:
             client = await self._tiers.client(asked.tier)
             if client.traits.small and not asked.small and question.otherwise is not None:

@@ -7,7 +7,7 @@ from duckflow.loops.session import Session
 from duckflow.loops.thinking.advisor import Advisor
 from duckflow.prompts.questions import question_request
 from duckflow.prompts.templates import template
-from duckflow.services.questions import Question
+from duckflow.services.questions import AskedModel, Question
 
 LONGEST = 60
 
@@ -25,7 +25,7 @@ def write_title(request: str, reply: str) -> Question[SessionTitle, str]:
     """Return the question for a title, from the first request and its reply. It may be answered empty."""
     asked, about = cut(request, _REQUEST), [f"Reply:\n{cut(reply, _REPLY)}"]
     return Question(
-        kind="title",
+        asked=AskedModel(tier="fast", output="SessionTitle"),
         prompt=lambda traits: question_request(
             "SessionTitle", traits, template("title"), about, asked, most_answer=_ANSWER
         ),
