@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from peers.isolation import without_network
 from peers.results import write_result
 
-from duckflow.prompts.tokens import estimate_tokens
+from duckflow.llm.tokens import estimate_tokens
 from fakes.sent_prompts import cost, make_project, median_share, send, small_looks
 
 TALK = [f"Question {number}: what does src/part_{number:02}.py do?" for number in range(10)]

@@ -11,10 +11,9 @@ from duckflow.domain.errors import PromptTooLong
 from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits
 from duckflow.llm import providers
 from duckflow.llm.providers import open_client
-from duckflow.llm.token_estimate import estimate_request
+from duckflow.llm.tokens import TokenCounter, estimate_request
 from duckflow.llm.windows import KEPT, LEAST_WINDOW, LearnedWindows, WindowedClient, window_after
 from duckflow.prompts.budget import share_window
-from duckflow.prompts.tokens import TokenCounter
 from fakes.model import FakeModel
 from fakes.rows import every_row
 

@@ -16,7 +16,7 @@ import pytest
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ActionFinished, ApprovalRequested
 from duckflow.domain.questions.approval import AnswerApproval
-from duckflow.prompts.tokens import estimate_tokens
+from duckflow.llm.tokens import estimate_tokens
 from duckflow.tools.mcp.servers import _within
 from fakes import mcp_stdio
 from fakes.engine import decision, engine

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from duckflow.domain.events import DecisionMade, ErrorReported
-from duckflow.prompts.tokens import estimate_tokens
+from duckflow.llm.tokens import estimate_tokens
 from fakes.engine import action, decision, engine
 from fakes.model_server import ModelServer, Raw, Reply
 from fakes.plays import asked_for, play

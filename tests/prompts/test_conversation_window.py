@@ -9,9 +9,9 @@ from duckflow.domain.frozen import replace
 from duckflow.domain.model import ToolCall
 from duckflow.domain.reduce.transcript import outdate, remember
 from duckflow.domain.state import AgentState, Request, TranscriptEntry
+from duckflow.llm.tokens import TokenCounter, estimate_tokens
 from duckflow.prompts.conversation.history import PromptHistory
 from duckflow.prompts.conversation.trimming import NO_ROOM
-from duckflow.prompts.tokens import TokenCounter, estimate_tokens
 from fakes.prompt_states import answered, asked, found, looks, said
 
 ENDING = "Output: Decision"

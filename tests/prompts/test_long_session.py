@@ -12,9 +12,9 @@ from duckflow.domain.model import ChatMessage, ModelTraits
 from duckflow.domain.reduce.apply import apply
 from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import set_language
+from duckflow.llm.tokens import TokenCounter
 from duckflow.prompts.budget import PromptFrame
 from duckflow.prompts.sections import RenderedPrompt
-from duckflow.prompts.tokens import TokenCounter
 from duckflow.ui.views.tables import context_text
 
 CALLS, WINDOW = 400, 65_536

@@ -6,10 +6,10 @@ from duckflow.dialects.json_text import json_prompt
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.state import AgentState, Items
 from duckflow.i18n.catalogue import set_language, text
+from duckflow.llm.tokens import TokenCounter, estimate_tokens
 from duckflow.loops.thinking.rules import Rules, RulesTooLong
 from duckflow.prompts.budget import DROP_ORDER, LayerSizes, PromptFrame
 from duckflow.prompts.sections import RenderedPrompt
-from duckflow.prompts.tokens import TokenCounter, estimate_tokens
 from fakes.model import FakeModel
 from fakes.prompt_states import answered, asked, found, looks
 from fakes.rows import every_row

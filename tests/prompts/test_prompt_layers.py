@@ -17,6 +17,7 @@ from duckflow.domain.modes import Mode
 from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.state import AgentState
 from duckflow.domain.transitions import Step
+from duckflow.llm.tokens import TokenCounter, estimate_tokens
 from duckflow.prompts.budget import PromptFrame
 from duckflow.prompts.layers import (
     LOW_FOCUS,
@@ -29,7 +30,6 @@ from duckflow.prompts.layers import (
     session_text,
 )
 from duckflow.prompts.templates import template
-from duckflow.prompts.tokens import TokenCounter, estimate_tokens
 from fakes.prompt_states import ENGLISH, JAPANESE, answered, asked, background, looks
 from fakes.rows import every_row
 

@@ -14,8 +14,8 @@ from duckflow.domain.model import ModelRequest, ModelTraits
 from duckflow.domain.reduce.transcript import outdate
 from duckflow.domain.state import AgentState
 from duckflow.domain.transitions import Step
+from duckflow.llm.tokens import TokenCounter
 from duckflow.prompts.budget import PromptFrame
-from duckflow.prompts.tokens import TokenCounter
 from fakes.prompt_states import ENGLISH, JAPANESE, looks
 from fakes.rows import every_row
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from duckflow.domain.events import ConsultationRequested, DecisionMade
-from duckflow.prompts.tokens import estimate_tokens
+from duckflow.llm.tokens import estimate_tokens
 from fakes.engine import action, decision, engine
 from fakes.model_server import ModelServer
 from fakes.plays import asked_for, play

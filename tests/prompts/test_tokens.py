@@ -7,8 +7,8 @@ from duckflow.config.settings import LlmSettings
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.model import ModelClient
 from duckflow.llm.retry import RetryingClient
+from duckflow.llm.tokens import TokenCounter, estimate_tokens
 from duckflow.llm.wrapping_client import WrappingClient
-from duckflow.prompts.tokens import TokenCounter, estimate_tokens
 from fakes.model import FakeModel
 from fakes.rows import every_row
 

@@ -8,9 +8,9 @@ from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.work.objective import Evidence
 from duckflow.evaluation.verdict import compute_verdict
+from duckflow.llm.tokens import estimate_tokens
 from duckflow.prompts.questions import SMALL_EVIDENCE
 from duckflow.prompts.templates import template
-from duckflow.prompts.tokens import estimate_tokens
 from duckflow.services.evaluation import (
     evaluate_task_satisfaction,
     satisfaction_request,

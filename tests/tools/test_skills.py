@@ -12,7 +12,7 @@ from duckflow.config.loading import load
 from duckflow.config.places import config_dir
 from duckflow.domain.events import ActionFinished
 from duckflow.domain.extensions import CustomCommand, Skill
-from duckflow.prompts.tokens import estimate_tokens
+from duckflow.llm.tokens import estimate_tokens
 from duckflow.tools.skills import _summary
 from duckflow.ui.commands.table import find_custom
 from fakes.engine import decision, engine, write_script

@@ -32,8 +32,8 @@ from duckflow.domain.text import is_japanese
 from duckflow.i18n.catalogue import Language, text_in
 from duckflow.llm.answers.response import collect
 from duckflow.llm.answers.structured import StructuredAnswer, ask
+from duckflow.llm.tokens import TokenCounter
 from duckflow.prompts.sections import RenderedPrompt
-from duckflow.prompts.tokens import TokenCounter
 
 LOOKING = ("file_ops.read_file", "file_ops.search")
 MAKING = ("file_ops.write_file", "file_ops.move_file")

@@ -10,10 +10,10 @@ from typing import Literal
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import ChatMessage, JsonSchema, ModelRequest, ModelTraits
 from duckflow.domain.state import AgentState
+from duckflow.llm.tokens import TokenCounter
 from duckflow.prompts.conversation.history import PromptHistory
 from duckflow.prompts.sections import RenderedPrompt, SectionName, object_schema
 from duckflow.prompts.templates import fill, template
-from duckflow.prompts.tokens import TokenCounter
 
 Wish = Literal["answer", "change"]
 """The user's wish: an answer, or a change to files."""

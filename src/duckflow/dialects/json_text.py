@@ -10,11 +10,11 @@ from duckflow.domain.frozen import replace
 from duckflow.domain.model import ChatMessage, Effort, ModelClient, ModelTraits
 from duckflow.domain.state import AgentState
 from duckflow.llm.answers.structured import ask
+from duckflow.llm.tokens import TokenCounter
 from duckflow.prompts.budget import PromptFrame
 from duckflow.prompts.conversation.lines import PromptLine
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.prompts.templates import template
-from duckflow.prompts.tokens import TokenCounter
 
 
 class JsonText:

@@ -22,10 +22,10 @@ from duckflow.llm.answers.continuing import collect_whole
 from duckflow.llm.answers.response import CollectedResponse
 from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer
 from duckflow.llm.answers.structured import check_whole
+from duckflow.llm.tokens import TokenCounter
 from duckflow.prompts.budget import PromptFrame
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.prompts.templates import template
-from duckflow.prompts.tokens import TokenCounter
 
 MAX_REPAIRS = 3
 """Number of times the model is asked again after unusable answers."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from duckflow.domain.model import ChatMessage, Effort, ModelRequest, ModelTraits, NativeTool
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.state import AgentState
+from duckflow.llm.tokens import TokenCounter
 from duckflow.prompts.budget import DROP_ORDER, PromptFrame, share_window
 from duckflow.prompts.conversation.history import PromptHistory
 from duckflow.prompts.conversation.lines import PromptLine
@@ -20,7 +21,6 @@ from duckflow.prompts.layers import (
 )
 from duckflow.prompts.sections import RenderedPrompt, SectionName
 from duckflow.prompts.templates import fill, template
-from duckflow.prompts.tokens import TokenCounter
 
 _NEWEST_SHARE = 2
 """Layers are dropped to make room for recent results, up to half of the window."""

@@ -15,7 +15,7 @@ from duckflow.domain.errors import PromptTooLong
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.model import ModelClient, ModelPiece, ModelRequest, ModelTraits
 from duckflow.llm.streams import closing
-from duckflow.llm.token_estimate import estimate_request
+from duckflow.llm.tokens import estimate_request
 from duckflow.llm.wrapping_client import WrappingClient
 
 LEAST_WINDOW = 512

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.state import AgentState, TranscriptEntry
 from duckflow.domain.work.objective import Evidence, Support
+from duckflow.llm.tokens import estimate_tokens
 from duckflow.prompts.shortening import fair_shares, shorten
-from duckflow.prompts.tokens import estimate_tokens
 
 _ID_AT_START = lazy_regex(r"^(\s*)\[(e\d+|reply)\]", re.MULTILINE)
 _FAR = 400

@@ -6,8 +6,8 @@ from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut, head_and_tail, one_line
 from duckflow.domain.work.objective import Evidence
+from duckflow.llm.tokens import estimate_tokens
 from duckflow.prompts.evidence import show_evidence
-from duckflow.prompts.tokens import estimate_tokens
 
 SMALL_ANSWER, SMALL_EVIDENCE = 300, 400
 """Token limits of a small model, which reads slowly: for its answer, and for the evidence it reads."""

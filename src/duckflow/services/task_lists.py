@@ -14,9 +14,9 @@ from duckflow.domain.model import ModelRequest, ModelTraits
 from duckflow.domain.text import cut, head_and_tail, one_line
 from duckflow.domain.work.objective import Evidence
 from duckflow.domain.work.plan import Plan, PlanStep, Task, TaskList, new_id, progress
+from duckflow.llm.tokens import estimate_tokens
 from duckflow.prompts.questions import PLAN_ANSWER, question_request, spoken_text
 from duckflow.prompts.templates import fill, template
-from duckflow.prompts.tokens import estimate_tokens
 from duckflow.services.questions import AskedModel, Question
 
 MOST_TASKS = 20

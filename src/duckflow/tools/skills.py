@@ -13,7 +13,7 @@ from duckflow.domain.errors import ToolError, UserError
 from duckflow.domain.extensions import Skill
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.text import cut
-from duckflow.prompts.tokens import estimate_tokens
+from duckflow.llm.tokens import estimate_tokens
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Tool, ToolResult

@@ -7,7 +7,7 @@ from duckflow.domain.events import ErrorReported
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import ModelClient
 from duckflow.domain.state import RulesUse
-from duckflow.prompts.tokens import TokenCounter
+from duckflow.llm.tokens import TokenCounter
 from duckflow.safety.files.workspace import Workspace
 
 _MOST = 10_000_000

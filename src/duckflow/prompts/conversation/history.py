@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import ChatMessage
 from duckflow.domain.state import AgentState, TranscriptEntry, new_state
+from duckflow.llm.tokens import TokenCounter
 from duckflow.prompts.conversation.lines import LineKind, PromptLine, PromptLines
 from duckflow.prompts.conversation.recap import write_recap
 from duckflow.prompts.conversation.trimming import KEPT_LOOPS, Room, Trimmer
 from duckflow.prompts.sections import SectionName
-from duckflow.prompts.tokens import TokenCounter
 
 _RECAP_SHARE = 16
 """The recap may take a sixteenth of the conversation's tokens."""

@@ -7,7 +7,7 @@ from typing import Literal
 
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import PICTURE_TOKENS, ChatMessage
-from duckflow.prompts.tokens import TokenCounter
+from duckflow.llm.tokens import TokenCounter
 
 LineKind = Literal["said", "words", "evidence", "stub"]
 """Kinds of lines: words of the user, words of the model or program, results, stubs of removed results."""

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from duckflow.domain.files.changes import changed_files
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import is_japanese, one_line
+from duckflow.llm.tokens import TokenCounter
 from duckflow.prompts.conversation.lines import PromptLines
 from duckflow.prompts.templates import template
-from duckflow.prompts.tokens import TokenCounter
 
 _MET = 0.8
 _MOST_FILES = 40

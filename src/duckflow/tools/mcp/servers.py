@@ -20,7 +20,7 @@ from duckflow.domain.lines import TextLine, line
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.questions.approval import ApprovalScope
 from duckflow.domain.text import head_and_tail
-from duckflow.prompts.tokens import estimate_tokens
+from duckflow.llm.tokens import estimate_tokens
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Proposal, Tool, ToolResult, ToolSource, propose_nothing
