@@ -28,40 +28,36 @@ class ServedModel(NamedTuple):
 
 async def list_served(endpoint: Endpoint, seconds: float) -> list[ServedModel]:
     """Return the models that an OpenAI-compatible server lists."""
-    return await _ask(endpoint, f"{endpoint.address}/models", seconds, _served)
+    return await _ask(endpoint, f"{endpoint.address}/models", seconds, "data", _served)
 
 
 async def list_tags(endpoint: Endpoint, seconds: float) -> list[ServedModel]:
     """Return the models that an Ollama server has, newest first."""
-    return await _ask(endpoint, f"{endpoint.address.removesuffix('/v1')}/api/tags", seconds, _tags)
+    return await _ask(endpoint, f"{endpoint.address.removesuffix('/v1')}/api/tags", seconds, "models", _tag)
 
 
-def _served(answer: JsonFields) -> list[ServedModel]:
-    models: list[ServedModel] = []
-    for model in answer.objects("data"):
-        meta = model.inner("meta")
-        windows = (meta.count("n_ctx"), *(model.count(field) for field in _WINDOWS))
-        window = next((window for window in windows if window), None)
-        models.append(ServedModel(model.text("id"), window, meta.count("n_params") or None))
-    return models
+def _served(model: JsonFields) -> ServedModel:
+    meta = model.inner("meta")
+    windows = (meta.count("n_ctx"), *(model.count(field) for field in _WINDOWS))
+    window = next((window for window in windows if window), None)
+    return ServedModel(model.text("id"), window, meta.count("n_params") or None)
 
 
-def _tags(answer: JsonFields) -> list[ServedModel]:
-    sizes = {
-        tag.text("name"): tag.inner("details").text("parameter_size") for tag in answer.objects("models")
-    }
-    return [ServedModel(name, parameters=parameters_in(size)) for name, size in sizes.items()]
+def _tag(model: JsonFields) -> ServedModel:
+    size = model.inner("details").text("parameter_size")
+    return ServedModel(model.text("name"), parameters=parameters_in(size))
 
 
 async def _ask(
-    endpoint: Endpoint, address: str, seconds: float, read: Callable[[JsonFields], list[ServedModel]]
+    endpoint: Endpoint, address: str, seconds: float, field: str, read: Callable[[JsonFields], ServedModel]
 ) -> list[ServedModel]:
     """Return the models, or none on an error, which the first model call will report anyway."""
     from duckflow.llm.wire.http import get_json  # noqa: PLC0415 - loads the HTTP library only if needed
 
     try:
         async with asyncio.timeout(seconds):
-            return read(JsonFields.parse(await get_json(endpoint, address, MAX_LIST_BYTES)))
+            answer = JsonFields.parse(await get_json(endpoint, address, MAX_LIST_BYTES))
+            return [read(model) for model in answer.objects(field)]
     except (ProviderError, ValueError, TimeoutError):
         return []
 

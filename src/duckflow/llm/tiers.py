@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import get_args
 
 from duckflow.config.settings import LlmSettings
 from duckflow.domain.model import ModelClient, TierName
@@ -12,11 +13,7 @@ Open = Callable[[str], Awaitable[ModelClient]]
 def tier_names(settings: LlmSettings, default: str) -> dict[TierName, str]:
     """Return the model of each tier; `default` where neither the tier nor `model` is set."""
     common = settings.model or default
-    return {
-        "creative": settings.creative or common,
-        "fast": settings.fast or common,
-        "evaluator": settings.evaluator or common,
-    }
+    return {tier: getattr(settings, tier) or common for tier in get_args(TierName)}
 
 
 class Tiers:

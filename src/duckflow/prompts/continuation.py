@@ -1,6 +1,6 @@
 """Texts that describe earlier attempts and the current plan to the model (J4)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from duckflow.domain.text import cut
 from duckflow.domain.work.objective import (
@@ -31,13 +31,13 @@ def continuation_text(context: ContinuationContext, limit: int = TOLD) -> str:
         *_section("Errors so far", context.errors),
         *_section("Attempts so far", map(_attempt, context.attempts)),
     ]
-    return _fitting(parts, limit)
+    return cut("\n".join(parts), limit)
 
 
 def retry_text(evaluation: SatisfactionEvaluation) -> str:
     """Describe a failed attempt to a small model, which has the request and the file in its conversation."""
     failed = _section("The program checked it, and this failed:", evaluation.missing_aspects)
-    return _fitting([*failed, "Write the file again so that it is right."], SMALL_TOLD)
+    return cut("\n".join([*failed, "Write the file again so that it is right."]), SMALL_TOLD)
 
 
 def plan_text(plan: ExecutionPlan) -> str:
@@ -64,13 +64,3 @@ def _attempt(attempt: AttemptResult) -> str:
 def _section(title: str, lines: Iterable[str]) -> list[str]:
     listed = [f"- {line}" for line in lines]
     return ["\n".join([title, *listed])] if listed else []
-
-
-def _fitting(parts: Sequence[str], limit: int) -> str:
-    text = ""
-    for part in parts:
-        joined = f"{text}\n{part}" if text else part
-        if len(joined) > limit:
-            return cut(joined, limit)
-        text = joined
-    return text

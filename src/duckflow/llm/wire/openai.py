@@ -1,6 +1,6 @@
 """OpenAI-compatible chat completions, the format of most servers. OpenAI itself uses `responses`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import cast
 
@@ -182,28 +182,20 @@ def _call(call: ToolCall) -> Body:
     return {"type": "function", "id": call.id, "function": function}
 
 
-def _without_thinking(body: Body) -> Body:
-    messages = [
-        {name: value for name, value in message.items() if name not in THINKING_FIELDS}
-        for message in body["messages"]
-    ]
-    return {**body, "messages": messages}
+def _in_messages(change: Callable[[Body], Body]) -> Callable[[Body], Body]:
+    return lambda body: {**body, "messages": [change(message) for message in body["messages"]]}
 
 
-def _with_empty_thinking(body: Body) -> Body:
-    messages = [
-        {"reasoning_content": "", **message} if message["role"] == "assistant" else message
-        for message in body["messages"]
-    ]
-    return {**body, "messages": messages}
+def _without_thinking(message: Body) -> Body:
+    return {name: value for name, value in message.items() if name not in THINKING_FIELDS}
 
 
-def _without_null(body: Body) -> Body:
-    messages = [
-        {name: "" if value is None else value for name, value in message.items()}
-        for message in body["messages"]
-    ]
-    return {**body, "messages": messages}
+def _with_empty_thinking(message: Body) -> Body:
+    return {"reasoning_content": "", **message} if message["role"] == "assistant" else message
+
+
+def _without_null(message: Body) -> Body:
+    return {name: "" if value is None else value for name, value in message.items()}
 
 
 def _with_completion_tokens(body: Body) -> Body:
@@ -381,13 +373,13 @@ FALLBACKS = (
     # On this wire, OpenAI's thinking models accept tools only with thinking switched off.
     Fallback("tools", ("tools with reasoning",), set={"reasoning_effort": "none"}),
     # DeepSeek and Kimi require the field in every answer with calls, even without thinking.
-    Fallback("messages", THINKING_MISSED, _with_empty_thinking),
+    Fallback("messages", THINKING_MISSED, _in_messages(_with_empty_thinking)),
     Fallback("reasoning_effort", ("effort", "think", "reasoning")),
     Fallback("reasoning", ("effort", "reasoning")),
     Fallback("prompt_cache_key", ("prompt_cache_key",)),
-    Fallback("messages", ("reasoning", "thinking"), _without_thinking),
+    Fallback("messages", ("reasoning", "thinking"), _in_messages(_without_thinking)),
     Fallback("messages", ("after role 'tool'", "roles must alternate"), _after_results),
-    Fallback("messages", ("content",), _without_null),
+    Fallback("messages", ("content",), _in_messages(_without_null)),
 )
 
 OPENAI = WireFormat("/chat/completions", bearer, _body, OpenAIResponse, FALLBACKS)
