@@ -7,7 +7,7 @@ from pathlib import Path
 from duckflow.ui.frontend import open_frontend
 from duckflow.ui.input.keyboard import Listener
 from duckflow.ui.input.prompt_view import PromptView
-from duckflow.ui.output.colours import Theme, paint
+from duckflow.ui.output.colours import Theme
 
 
 class Barred(Listener):
@@ -27,7 +27,7 @@ async def main(folder: str, theme: Theme = "auto", keys: str = "emacs") -> None:
     frontend.prompt.inbox.put("ready")
     while not frontend.keyboard.left.is_set():
         said = await frontend.keyboard.inbox.get()
-        frontend.writer.raw(paint(f"said {said!a}", "yellow"))
+        frontend.writer.raw(frontend.writer.painted(f"said {said!a}", "yellow"))
 
 
 if __name__ == "__main__":

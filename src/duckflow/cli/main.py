@@ -1,6 +1,8 @@
-"""The `duckflow` command: the conversation, and all other commands."""
+"""The `duckflow` command: the conversation, and all other commands.
 
-import os
+Import it once the language is set: the help texts are in that language.
+"""
+
 import sys
 from importlib import import_module
 from typing import Annotated, NoReturn
@@ -8,17 +10,12 @@ from typing import Annotated, NoReturn
 import typer
 from typer.exceptions import TyperException
 
-from duckflow.config.startup_language import configured_language
+from duckflow.cli.commands import flags, single
+from duckflow.cli.exit import run_to_end
+from duckflow.cli.plain_flags import ConversationOptions
+from duckflow.cli.usage import report_usage, with_translated_help
 from duckflow.config.version import __version__
-from duckflow.i18n.catalogue import detect, set_language, text
-
-set_language(detect(configured_language(), os.environ))
-
-
-from duckflow.cli.commands import flags, single  # noqa: E402 - help texts are in the language set above
-from duckflow.cli.exit import run_to_end  # noqa: E402
-from duckflow.cli.plain_flags import ConversationOptions  # noqa: E402
-from duckflow.cli.usage import report_usage, with_translated_help  # noqa: E402
+from duckflow.i18n.catalogue import text
 
 app = typer.Typer(
     help=text("help.app"),

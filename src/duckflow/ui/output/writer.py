@@ -5,7 +5,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable
 
-from duckflow.ui.output.colours import Colour, paint
+from duckflow.ui.output.colours import Colour, code_of
 from duckflow.ui.output.escaping import harmless
 from duckflow.ui.output.text_width import wrap_hanging
 
@@ -68,4 +68,6 @@ class Writer:
 
     def painted(self, shown: str, colour: Colour | None) -> str:
         """Return the text in this colour, if colours are on."""
-        return paint(shown, colour) if self.coloured else shown
+        if not (self.coloured and colour and shown):
+            return shown
+        return f"\x1b[{code_of(colour)}m{shown}\x1b[0m"

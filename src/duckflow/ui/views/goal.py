@@ -10,6 +10,7 @@ from duckflow.domain.work.outcomes import ENDED
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.text_width import cut_to_width
+from duckflow.ui.views.undo import first_lines
 
 MET, PARTLY = 0.8, 0.3
 """Lowest score of a requirement that counts as met, and of one that counts as partly met."""
@@ -18,7 +19,6 @@ _LINE, _LONG = 100, 200
 _DEDUCTIONS = ("forgotten", "no_evidence")
 """Reasons that lower the score of one requirement. All other reasons lower the overall score."""
 
-_LINES = 20
 _MISSING = 5
 _IDS = 8
 
@@ -72,9 +72,9 @@ def _goal(request: Request) -> Iterator[str]:
         yield text("goal.no_parts") if request.outcome in ENDED else text("goal.searching")
     scores = objective.evaluation.requirement_scores if objective.evaluation else ()
     scored = {one.requirement: one for one in scores}
-    yield from _listed([_requirement(one, scored.get(one.requirement)) for one in objective.requirements])
+    yield from first_lines([_requirement(one, scored.get(one.requirement)) for one in objective.requirements])
     yield from _verdict(objective.evaluation)
-    yield from _listed([_check(one) for one in objective.checks])
+    yield from first_lines([_check(one) for one in objective.checks])
     for attempt in objective.attempts:
         strategy = _strategy(attempt.strategy)
         yield text("goal.attempt", number=attempt.number, score=f"{attempt.score:.2f}", strategy=strategy)
@@ -115,7 +115,7 @@ def _verdict(evaluation: SatisfactionEvaluation | None) -> Iterator[str]:
         yield text("goal.quality", quality=_short(evaluation.quality_assessment, _LONG))
     if evaluation.missing_aspects and not evaluation.done:
         yield text("goal.missing")
-        yield from _listed([f"    • {_short(one)}" for one in evaluation.missing_aspects])
+        yield from first_lines([f"    • {_short(one)}" for one in evaluation.missing_aspects])
 
 
 def _check(result: CheckResult) -> str:
@@ -134,12 +134,6 @@ def _evidence(ids: Sequence[str]) -> str:
 
 def _strategy(strategy: str, columns: int = _LINE) -> str:
     return _short(strategy, columns) or text("goal.no_strategy")
-
-
-def _listed(lines: Sequence[str]) -> Iterator[str]:
-    yield from lines[:_LINES]
-    if len(lines) > _LINES:
-        yield text("goal.more", count=len(lines) - _LINES)
 
 
 def _short(said: str, columns: int = _LINE) -> str:

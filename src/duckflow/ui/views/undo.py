@@ -21,15 +21,15 @@ def undo_text(report: UndoReport) -> str:
         lines = [text("undo.not_undone" if report.kind == "undo" else "undo.not_redone")]
     else:
         lines = [text(f"undo.nothing_to_{report.kind}")]
-    lines += _some([_file_line(change) for change in report.restored])
+    lines += first_lines([_file_line(change) for change in report.restored])
     left = [text(f"undo.left_{one.reason}", path=one.path, detail=one.detail) for one in report.left]
-    lines += _some(left)
+    lines += first_lines(left)
     if report.covered:
         lines.append(text("undo.covered", files=", ".join(report.covered[:_SHOWN])))
-        lines += _some(report.covered)[_SHOWN:]
+        lines += first_lines(report.covered)[_SHOWN:]
     if report.commands:
         lines.append(text("undo.commands"))
-        lines += _some([f"  $ {' '.join(command.split())}" for command in report.commands])
+        lines += first_lines([f"  $ {' '.join(command.split())}" for command in report.commands])
     return "\n".join(lines)
 
 
@@ -51,7 +51,7 @@ def recovered_text(event: Recovered) -> str:
         line
         for key, named in parts.items()
         if named
-        for line in (text(key), *_some([f"    {one}" for one in named]))
+        for line in (text(key), *first_lines([f"    {one}" for one in named]))
     ]
     return "\n".join([text("recovery.title"), *(listed or [text("recovery.nothing")]), text("recovery.next")])
 
@@ -68,6 +68,7 @@ def _file_line(change: FileChange) -> str:
     return text("undo.brought_back" if change.before is None else "undo.restored", path=change.path)
 
 
-def _some(lines: Sequence[str]) -> Sequence[str]:
+def first_lines(lines: Sequence[str]) -> Sequence[str]:
+    """Return the first lines of a list, and the number of the others."""
     more = len(lines) - _SHOWN
-    return lines if more <= 0 else [*lines[:_SHOWN], text("undo.more", count=more)]
+    return lines if more <= 0 else [*lines[:_SHOWN], text("list.more", count=more)]
