@@ -110,8 +110,10 @@ class Terminal:
         self._read_until(lambda: wanted in self.text, f"{wanted!r} on the screen", seconds)
 
     def wait_for_end(self, seconds: float = PATIENCE_S) -> int:
-        """Read until the program has ended; its exit code."""
+        """Read until the program has ended, and everything that it wrote; its exit code."""
         self._read_until(lambda: self.process.poll() is not None, "the end of the program", seconds)
+        while self._read():
+            pass
         return self.process.returncode
 
     def _read_until(self, met, what: str, seconds: float) -> None:
@@ -119,15 +121,18 @@ class Terminal:
         while not met():
             if time.monotonic() > deadline:
                 raise AssertionError(f"waited in vain for {what}; the screen:\n{self.text}")
-            ready, _, _ = select.select([self._ours], [], [], 0.05)
-            if not ready:
-                continue
-            try:
-                got = os.read(self._ours, 65536)
-            except OSError:
-                got = b""
-            self.raw += got
-            self._show(got)
+            self._read()
+
+    def _read(self) -> bool:
+        """Read and draw what has arrived. Return False if nothing has."""
+        ready, _, _ = select.select([self._ours], [], [], 0.05)
+        try:
+            got = os.read(self._ours, 65536) if ready else b""
+        except OSError:
+            got = b""
+        self.raw += got
+        self._show(got)
+        return bool(got)
 
     def _show(self, got: bytes) -> None:
         """Draw what was written. Programs ask in between where the cursor is; a terminal answers."""
