@@ -6,7 +6,7 @@ from typing import Literal
 from duckflow.config.settings import PacemakerSettings, Thresholds
 from duckflow.domain.decision import NextStep
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.pacing.vitals import VITALS, Vitals
+from duckflow.domain.pacing.vitals import VITALS, VitalName, Vitals
 from duckflow.domain.questions.consultation import ConsultationKind
 from duckflow.pacemaker.budget import BudgetLevel
 from duckflow.pacemaker.limit import extend
@@ -70,6 +70,11 @@ def next_move(situation: Situation, table: PacemakerSettings) -> Move:
     return next(_moves(situation, table), Go())
 
 
+def low_vitals(vitals: Vitals, thresholds: Thresholds) -> tuple[VitalName, ...]:
+    """Return the names of the vitals that are low."""
+    return tuple(name for name in VITALS if getattr(vitals, name) < getattr(thresholds, name))
+
+
 def stays_confident(situation: Situation, move: Move, thresholds: Thresholds) -> bool:
     """Return the new `confident`: False after a question about mood, True when mood has recovered."""
     if situation.vitals.mood >= thresholds.mood:
@@ -84,7 +89,7 @@ def _moves(now: Situation, table: PacemakerSettings) -> Iterator[Move]:
     longer = extend(now.limit, now.loops, now.progressed, table.dynamic_limits.hard_max_loops)
     if longer is not None:
         yield Extend(limit=longer)
-    low = [name for name in VITALS if getattr(now.vitals, name) < getattr(table.thresholds, name)]
+    low = low_vitals(now.vitals, table.thresholds)
     # If a model that is sure of itself repeats failures, low mood and low focus have the same cause.
     same_finding = now.repeated and now.sure and "focus" in low and "mood" in low
     if len(low) - same_finding > 1:
