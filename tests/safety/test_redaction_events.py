@@ -24,7 +24,7 @@ PASSPHRASE = "four words and more"
 
 
 def in_pieces(redactor: Redactor, text: str, size: int) -> str:
-    pieces = PieceRedaction(redactor)
+    pieces = PieceRedaction(redactor, str)
     shown = [one for at in range(0, len(text), size) for one in pieces.take(text[at : at + size])]
     return "".join([*shown, *pieces.flush()])
 
@@ -50,7 +50,7 @@ def test_a_known_value_with_spaces_does_not_leak_in_pieces(size):
 
 
 def test_plain_prose_is_shown_as_it_comes():
-    pieces = PieceRedaction(Redactor())
+    pieces = PieceRedaction(Redactor(), str)
     assert "".join(pieces.take("The duck swims on the po")) == "The duck swims on the "
     assert "".join(pieces.take("nd. こんにちは")) == "pond. こんにちは"
 

@@ -81,7 +81,8 @@ class App:
         clean, closed = session.redactor.clean, (state_dir(), config_dir(), cache_dir())
         self.mcp = mcp_servers(settings, workspace.root, closed, env, clean)
         files = file_tools(base.ripgrep)
-        files = with_unsaved(files, opening.unsaved) if opening.unsaved else files
+        if opening.unsaved:
+            files = tuple(with_unsaved(tool, opening.unsaved) for tool in files)
         commands = (*shell_tools(base.shell, session.show), *background_tools(base.shell))
         background = Catalogue((*files, *commands, *plugins.operations), self.mcp)
         self.tasks = TaskLoop(session, _dispatcher(base, background), self.advisor)

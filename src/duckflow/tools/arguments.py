@@ -68,8 +68,6 @@ def _plainer(value: Any) -> Any:  # noqa: ANN401 - JSON of any shape
         if not (key == "title" and isinstance(item, str)) and not (key == "default" and item is None)
     }
     choices = [choice for choice in schema.pop("anyOf", []) if choice != {"type": "null"}]
-    return (
-        {**schema, **choices[0]}
-        if len(choices) == 1
-        else {**schema, **({"anyOf": choices} if choices else {})}
-    )
+    if len(choices) > 1:
+        return {**schema, "anyOf": choices}
+    return {**schema, **choices[0]} if choices else schema

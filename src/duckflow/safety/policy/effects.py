@@ -77,7 +77,7 @@ class _EffectRules:
         if git is not None:
             yield "write" if git == "ordinary" else git
             return
-        yield "delete" if effect.kind == "deleted" and not self._is_own(effect) else "write"
+        yield "delete" if effect.kind == "deleted" and effect.path not in self._made else "write"
         for path in filter(None, (effect.path, effect.moved_from)):
             yield from self._by_place(path)
         yield from self._by_mode(effect)
@@ -91,14 +91,11 @@ class _EffectRules:
     def lost_files(self, effects: Effects) -> int:
         return sum(
             one.type == "file"
-            and not self._is_own(one)
+            and one.path not in self._made
             and (one.kind == "deleted" or (one.kind == "changed" and one.size == 0))
             and ".git" not in one.path.split("/")
             for one in effects.effects
         )
-
-    def _is_own(self, effect: Effect) -> bool:
-        return effect.path in self._made
 
     def _by_place(self, path: str) -> Iterator[str]:
         protection = protection_of(path)
@@ -115,7 +112,7 @@ class _EffectRules:
             yield "rights"
         if effect.type != "file":
             return
-        if effect.kind == "deleted" and self._is_own(effect):
+        if effect.kind == "deleted" and effect.path in self._made:
             return
         if effect.kind == "moved" and effect.before == effect.after and not after & _EXECUTE & ~before:
             return  # was executable before, under another name

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from typing import cast
+from typing import Generic, TypeVar, cast
 
 from duckflow.domain.events import (
     ActionFinished,
@@ -24,6 +24,7 @@ from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.redaction.patterns import NAME_NEEDLES
 from duckflow.safety.redaction.redactor import Redactor, rewrite
 
+Piece = TypeVar("Piece")
 _BEGIN, _END = "-----BEGIN", "-----END"
 _LONGEST_KEY = 20_000
 _LONGEST_LINE = 600
@@ -72,58 +73,53 @@ class LiveRedaction:
     """Pass live updates on, but hold back the last characters if a secret may begin there."""
 
     def __init__(self, redactor: Redactor) -> None:
-        self._reply = PieceRedaction(redactor)
-        self._thinking = PieceRedaction(redactor)
-        self._output = PieceRedaction(redactor)
+        self._reply = PieceRedaction(redactor, lambda text: ReplyPiece(text=text))
+        self._thinking = PieceRedaction(redactor, lambda text: ThinkingShown(text=text))
+        self._output = PieceRedaction(redactor, lambda text: OutputPiece(text=text))
 
     def take(self, what: StoredEvent | LiveUpdate) -> Iterator[StoredEvent | LiveUpdate]:
         """Yield the updates that may be shown now."""
         match what:
             case ThinkingShown(text=text):
-                yield from (ThinkingShown(text=shown) for shown in self._thinking.take(text))
-                return
+                yield from self._thinking.take(text)
             case OutputPiece(text=text):
-                yield from (OutputPiece(text=shown) for shown in self._output.take(text))
-                return
-            case StoredEvent(event=ActionFinished()):
-                yield from (OutputPiece(text=shown) for shown in self._output.flush())
-            case ReplyPiece() | ReplyVoid() | StoredEvent(event=UsageReported() | DecisionMade() | Reply()):
-                yield from (ThinkingShown(text=shown) for shown in self._thinking.flush())
-            case _:
-                pass
-        match what:
+                yield from self._output.take(text)
             case ReplyPiece(text=text):
-                yield from (ReplyPiece(text=shown) for shown in self._reply.take(text))
-                return
+                yield from (*self._thinking.flush(), *self._reply.take(text))
             case ReplyVoid():
                 self._reply.drop()
+                yield from (*self._thinking.flush(), what)
             case StoredEvent(event=DecisionMade() | Reply()):
-                yield from (ReplyPiece(text=shown) for shown in self._reply.flush())
+                yield from (*self._thinking.flush(), *self._reply.flush(), what)
+            case StoredEvent(event=UsageReported()):
+                yield from (*self._thinking.flush(), what)
+            case StoredEvent(event=ActionFinished()):
+                yield from (*self._output.flush(), what)
             case _:
-                pass
-        yield what
+                yield what
 
 
-class PieceRedaction:
+class PieceRedaction(Generic[Piece]):
     """Redact text that arrives in pieces, because a secret may begin in one piece and end in another."""
 
-    def __init__(self, redactor: Redactor) -> None:
+    def __init__(self, redactor: Redactor, show: Callable[[str], Piece]) -> None:
         self._redactor = redactor
+        self._show = show
         self._held = ""
 
-    def take(self, piece: str) -> Iterator[str]:
+    def take(self, piece: str) -> Iterator[Piece]:
         """Yield the text that is safe to show now, if any."""
         self._held += piece
         end = self._certain(self._held)
         if end:
             certain, self._held = self._held[:end], self._held[end:]
-            yield self._redactor.clean(certain)
+            yield self._show(self._redactor.clean(certain))
 
-    def flush(self) -> Iterator[str]:
+    def flush(self) -> Iterator[Piece]:
         """Yield the text that was held back, because no piece follows."""
         held, self._held = self._held, ""
         if held:
-            yield self._redactor.clean(held)
+            yield self._show(self._redactor.clean(held))
 
     def drop(self) -> None:
         """Discard the text held back."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from duckflow.domain.errors import ToolError
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 from duckflow.tools.editing.indentation import Indentation, indent_of
 from duckflow.tools.editing.matching import (
     Span,
@@ -63,7 +63,8 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> Edited:
     for number, edit in enumerate(edits, 1):
         label = f"edit {number} of {len(edits)}" if len(edits) > 1 else "the edit"
         try:
-            found = _changes(_unix(after), _plain(edit))
+            plain = replace(edit, find=_unix(edit.find), replace=_unix(edit.replace))
+            found = _changes(_unix(after), plain)
         except ToolError as exc:
             raise ToolError(f"{label}: {exc}\nNothing was changed.") from exc
         changes = [change for change in found if change.new or change.span.start < change.span.end]
@@ -112,10 +113,6 @@ def _shown(note: _Note, text: str) -> str:
 
 def _unix(text: str) -> str:
     return text.replace("\r\n", "\n")
-
-
-def _plain(edit: Edit) -> Edit:
-    return Edit(find=_unix(edit.find), replace=_unix(edit.replace), all=edit.all)
 
 
 def _changes(text: str, edit: Edit) -> list[_Change]:

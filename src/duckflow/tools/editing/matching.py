@@ -1,9 +1,13 @@
 """Find the text that an edit means: exactly, else ignoring white space, else the nearest text."""
 
+import re
 from collections.abc import Callable
 from itertools import accumulate
 from typing import NamedTuple
 
+from duckflow.domain.patterns import lazy_regex
+
+_INSIDE_WORD = lazy_regex(r"(?<=\w)(?=\w)", re.ASCII)
 _ENOUGH = 100  # overlapping matches; more would not help the model
 
 
@@ -69,26 +73,12 @@ def find_fragment(text: str, wanted: str) -> list[Span]:
     squeezed = "".join(text[place] for place in places)
     found = find_all(squeezed, searched)
     spans = [Span(places[start], places[end - 1] + 1) for start, end in found]
-    return [span for span in spans if _whole_words(text, span)]
+    return [span for span in spans if not any(_INSIDE_WORD.match(text, place) for place in span)]
 
 
 def line_of(text: str, place: int) -> int:
     """Return the line number, from 1, of a position in the text."""
     return text.count("\n", 0, place) + 1
-
-
-def _whole_words(text: str, span: Span) -> bool:
-    return not (
-        _joined(text[span.start - 1 : span.start], text[span.start])
-        or _joined(text[span.end - 1], text[span.end : span.end + 1])
-    )
-
-
-def _joined(one: str, other: str) -> bool:
-    """Return True if two neighbouring characters belong to one ASCII word. Either may be missing."""
-    return bool(one and other) and all(
-        part.isascii() and (part.isalnum() or part == "_") for part in one + other
-    )
 
 
 _CANDIDATES = 12

@@ -1,6 +1,5 @@
 """File tools for a folder that is open in an editor: they read unsaved text, and never overwrite it (M6)."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,12 +23,9 @@ class Unsaved(Protocol):
         ...
 
 
-def with_unsaved(tools: Iterable[Tool[Any]], unsaved: Unsaved) -> tuple[Tool[Any], ...]:
-    """Return the tools for a folder that is open in an editor."""
-    return tuple(_with_unsaved(tool, unsaved) for tool in tools)
+def with_unsaved(tool: Tool[Any], unsaved: Unsaved) -> Tool[Any]:
+    """Return the tool for a folder that is open in an editor."""
 
-
-def _with_unsaved(tool: Tool[Any], unsaved: Unsaved) -> Tool[Any]:
     async def read(args: ReadFile, access: Access) -> ToolResult:
         result = await tool.run(args, access)
         text = None if access.outside else await _differing(access.workspace, args.path, unsaved)
