@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from duckflow.config.settings import DynamicLimits
 from duckflow.domain.events import StoredEvent
 from duckflow.domain.model import Usage
-from duckflow.domain.pacing.health import examine, remark_on
+from duckflow.domain.pacing.health import examine
 from duckflow.domain.pacing.limits import LoopTrace, PastAction
 from duckflow.domain.pacing.vitals import VITALS, Vitals, face_of
 from duckflow.domain.questions.consultation import CHOICES
@@ -61,9 +61,9 @@ def test_H6_the_check_up_says_what_was_observed():
     seen = AgentState(vitals=ILL, request=request)
     unseen = AgentState(vitals=ILL, request=Request(request_id="r", text="x"))
     well = AgentState(vitals=WELL)
-    assert [one.key.rpartition(".")[2] for one in examine(seen)] == ["failures", "repeated", "errors"]
-    assert [one.key.rpartition(".")[2] for one in examine(unseen)] == ["doubt", "scattered", "loops"]
-    assert [one.key.rpartition(".")[2] for one in examine(well)] == ["high", "high", "high"]
+    assert [one.key.rpartition(".")[2] for one in examine(seen)][:3] == ["failures", "repeated", "errors"]
+    assert [one.key.rpartition(".")[2] for one in examine(unseen)][:3] == ["doubt", "scattered", "loops"]
+    assert [one.key.rpartition(".")[2] for one in examine(well)][:3] == ["high", "high", "high"]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,8 @@ def test_H6_the_check_up_says_what_was_observed():
     ],
 )
 def test_H6_the_doctor_speaks_to_what_is_low(vitals, remark):
-    assert remark_on(AgentState(vitals=vitals)).key == f"health.remark.{remark}"
+    *_, last = examine(AgentState(vitals=vitals))
+    assert last.key == f"health.remark.{remark}"
 
 
 def test_H6_I5_H7_status_in_english():

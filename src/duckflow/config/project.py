@@ -42,21 +42,18 @@ def tighten(
             raise UsageError(
                 "config.not_for_project", where=layer.place(key), setting=key, user_file=user_file
             )
-    looser = {
-        key
-        for key, value in layer.values.items()
-        if _loosens(PROJECT_MAY_SET[key], attrgetter(key)(user), value)
-    }
-    kept = {key: value for key, value in layer.values.items() if key not in looser}
+    kept: dict[str, object] = {}
+    left_out: list[dict[str, str]] = []
+    for key, value in sorted(layer.values.items()):
+        if _loosens(PROJECT_MAY_SET[key], attrgetter(key)(user), value):
+            left_out.append({"where": layer.place(key), "setting": key, "value": shown(value)})
+        else:
+            kept[key] = value
     if "mcp.servers" in kept:
         kept["mcp.servers"] = {
             **cast("dict[str, object]", kept["mcp.servers"]),
             **{name: one.model_dump(mode="json") for name, one in user.mcp.servers.items()},
         }
-    left_out = [
-        {"where": layer.place(key), "setting": key, "value": shown(layer.values[key])}
-        for key in sorted(looser)
-    ]
     return layer._replace(values=kept), left_out
 
 

@@ -103,5 +103,4 @@ def in_pieces(text: str, size: int) -> Iterator[str]:
 
 def count_questions(text: str) -> int:
     """Count the questions in a reply, ignoring code."""
-    prose = _CODE.sub("", text)
-    return len(_QUESTION.findall(prose))
+    return len(_QUESTION.findall(_CODE.sub("", text)))

@@ -1,15 +1,35 @@
 """Hook files: JSON as in Claude Code's settings. Parsed strictly, because hooks protect the user."""
 
-import json
 from pathlib import Path
 from typing import Any, cast, get_args
+
+from pydantic import BaseModel, Field, ValidationError
 
 from duckflow.config.toml_file import read_text
 from duckflow.domain.errors import UsageError
 from duckflow.domain.extensions import HOOK_SECONDS, Hook, HookEvent, HookList
+from duckflow.domain.reading.faults import describe_faults
 
 HOOKS_FILE = "hooks.json"
 _LONGEST_S = 3_600.0
+
+
+class _Entry(BaseModel, defer_build=True):
+    type: str = "command"
+    command: str = ""
+    args: tuple[str, ...] | None = None
+    condition: str = Field(default="", alias="if")
+    timeout: float = HOOK_SECONDS
+    on_failure: Any = Field(default=None, alias="onFailure")
+
+
+class _Group(BaseModel, defer_build=True):
+    matcher: str | None = None
+    hooks: tuple[_Entry, ...]
+
+
+class _File(BaseModel, defer_build=True):
+    hooks: dict[str, Any] = {}
 
 
 def read_hooks(path: Path, *, named: bool = False) -> HookList:
@@ -22,62 +42,34 @@ def read_hooks(path: Path, *, named: bool = False) -> HookList:
 
 def parse_hooks(content: str, origin: str) -> HookList:
     """Parse hooks. Any mistake is a UsageError, because a hook that protects the user must not be lost."""
+    hooks: list[Hook] = []
+    unused: list[str] = []
     try:
-        tables: object = _table(json.loads(content)).get("hooks", {})
-        hooks: list[Hook] = []
-        unused: list[str] = []
-        for event, groups in _table(tables).items():
+        for event, groups in _File.model_validate_json(content).hooks.items():
             if event not in get_args(HookEvent):
                 unused.append(event)
                 continue
-            for group in groups:
-                _read_group(cast("HookEvent", event), _table(group), origin, hooks, unused)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as exc:
-        raise UsageError("hooks.broken", path=origin, reason=_reason(exc)) from exc
+            for group in map(_Group.model_validate, groups):
+                own = [one for one in group.hooks if one.type == "command"]
+                unused += [f"{event}: {one.type}" for one in group.hooks if one.type != "command"]
+                hooks += [_hook(cast("HookEvent", event), group.matcher, one, origin) for one in own]
+    except (ValueError, TypeError) as exc:
+        reason = describe_faults(exc, _Group) if isinstance(exc, ValidationError) else exc
+        raise UsageError("hooks.broken", path=origin, reason=reason) from exc
     return HookList(hooks=tuple(hooks), unused=tuple(dict.fromkeys(unused)))
 
 
-def _read_group(
-    event: HookEvent, group: dict[str, Any], origin: str, hooks: list[Hook], unused: list[str]
-) -> None:
-    for one in map(_table, group["hooks"]):
-        if one.get("type", "command") != "command":
-            unused.append(f"{event}: {one['type']}")
-            continue
-        hooks.append(
-            Hook(
-                event=event,
-                matcher=_text(group.get("matcher") or ""),
-                condition=_text(one.get("if", "")),
-                command=_command(one),
-                seconds=min(float(one.get("timeout", HOOK_SECONDS)), _LONGEST_S),
-                blocks_on_failure=one.get("onFailure") == "block",
-                origin=origin,
-            )
-        )
-
-
-def _command(one: dict[str, Any]) -> str:
+def _hook(event: HookEvent, matcher: str | None, entry: _Entry, origin: str) -> Hook:
     from shlex import join  # noqa: PLC0415 - only if there are hooks
 
-    words = one.get("args")
-    command = _text(one["command"])
-    if not command.strip():
+    if not entry.command.strip():
         raise ValueError("a command is empty")
-    return join([command, *map(_text, words)]) if words is not None else command
-
-
-def _table(value: object) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise TypeError(f"{str(value)[:40]!r} is no object")
-    return cast("dict[str, Any]", value)
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{str(value)[:40]!r} is no text")
-    return value
-
-
-def _reason(exc: Exception) -> str:
-    return f"{exc} is missing" if isinstance(exc, KeyError) else str(exc)
+    return Hook(
+        event=event,
+        matcher=matcher or "",
+        condition=entry.condition,
+        command=entry.command if entry.args is None else join([entry.command, *entry.args]),
+        seconds=min(entry.timeout, _LONGEST_S),
+        blocks_on_failure=entry.on_failure == "block",
+        origin=origin,
+    )

@@ -3,6 +3,8 @@
 The findings contain no numbers, because the status bar already shows them.
 """
 
+from collections.abc import Iterator
+
 from duckflow.domain.lines import TextLine, line
 from duckflow.domain.pacing.vitals import VitalName, face_of
 from duckflow.domain.state import AgentState
@@ -15,8 +17,8 @@ HIGH = 0.8
 _ACTIONS = 5
 
 
-def examine(state: AgentState) -> tuple[TextLine, ...]:
-    """Return one finding for each vital: that it is fine, or why it is low."""
+def examine(state: AgentState) -> Iterator[TextLine]:
+    """Yield one finding for each vital, that it is fine or why it is low, and the doctor's remark on them."""
     failing = state.request.failing if state.request else ()
     history = state.request.history if state.request else ()
     acts = [act for trace in history for act in trace.acts][-_ACTIONS:]
@@ -25,21 +27,15 @@ def examine(state: AgentState) -> tuple[TextLine, ...]:
         "focus": "repeated" if history and history[-1].repeated else "scattered",
         "stamina": "errors" if failing else "loops",
     }
-    return tuple(_finding(name, getattr(state.vitals, name), worry) for name, worry in worries.items())
-
-
-def remark_on(state: AgentState) -> TextLine:
-    """Return the doctor's remark on the vitals."""
     low = {name for name, least in LOW.items() if getattr(state.vitals, name) < least}
+    for name, worry in worries.items():
+        value = getattr(state.vitals, name)
+        seen = worry if name in low else "high" if value > HIGH else "usual"
+        yield line(f"health.{name}.{seen}", face=face_of(name, value))
     if "stamina" in low:
         remark = "rest"
     elif "focus" in low:
         remark = "other_way" if "mood" in low else "replan"
     else:
         remark = "guidance" if "mood" in low else "well"
-    return line(f"health.remark.{remark}")
-
-
-def _finding(name: VitalName, value: float, worry: str) -> TextLine:
-    seen = worry if value < LOW[name] else "high" if value > HIGH else "usual"
-    return line(f"health.{name}.{seen}", face=face_of(name, value))
+    yield line(f"health.remark.{remark}")

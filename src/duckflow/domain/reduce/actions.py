@@ -43,23 +43,16 @@ def queue_actions(state: AgentState, event: ActionQueued) -> AgentState:
 def finish_action(state: AgentState, event: ActionFinished) -> AgentState:
     """Record the result of an action as evidence and in the request."""
     running = state.running if event.task_id is None else state.task_running
-    command = (
-        str(running.action.args.get("command", "")) if running and event.operation == "shell.run" else ""
-    )
-    request = (
-        note_action(_progress(state.request, event), event, command, changed=_changes_work(state, event))
-        if state.request
-        else None
-    )
-    noted = note_changes(state, event, running)
-    finished = replace(
-        noted,
-        request=request,
-        evidence_count=state.evidence_count + 1,
-        unseen=count_unseen(state, event),
-    )
-    finished = _after(finished, event)
-    current, outdated = outdate(finished, *event.changed)
+    command = ""
+    if running is not None and event.operation == "shell.run":
+        command = str(running.action.args.get("command", ""))
+    request = state.request
+    if request is not None:
+        changed = _changes_work(state, event)
+        request = note_action(_progress(request, event), event, command, changed=changed)
+    count, unseen = state.evidence_count + 1, count_unseen(state, event)
+    noted = replace(note_changes(state, event, running), request=request, evidence_count=count, unseen=unseen)
+    current, outdated = outdate(_after(noted, event), *event.changed)
     subject = _subject(running, event)
     if not event.same_as:
         current, replaced = supersede(current, subject, event.path, event.digest)

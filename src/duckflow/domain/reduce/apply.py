@@ -7,7 +7,7 @@ from duckflow.domain.decision import Decision
 from duckflow.domain.events import Event, StoredEvent
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.actions import finish_action, queue_actions, start_action
-from duckflow.domain.reduce.approvals import answer_approval, ask_approval
+from duckflow.domain.reduce.approvals import answer_approval
 from duckflow.domain.reduce.changes import end_command, note_recovery, take_back
 from duckflow.domain.reduce.items import check_items, set_items
 from duckflow.domain.reduce.objective import (
@@ -92,7 +92,7 @@ def _apply(state: AgentState, event: Event) -> AgentState:
         case events.ActionFinished():
             return finish_action(state, event)
         case events.ApprovalRequested():
-            return ask_approval(state, event)
+            return replace(state, approval=event.approval, status=Status.REQUIRES_USER_INPUT)
         case events.ApprovalAnswered():
             return answer_approval(state, event)
         case events.ConsultationRequested():

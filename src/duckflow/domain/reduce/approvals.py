@@ -2,7 +2,7 @@
 
 import json
 
-from duckflow.domain.events import ActionFinished, ApprovalAnswered, ApprovalRequested
+from duckflow.domain.events import ActionFinished, ApprovalAnswered
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.objective import digest_of
 from duckflow.domain.reduce.transcript import tell
@@ -12,11 +12,6 @@ from duckflow.domain.transitions import Status
 
 MOST_REFUSED, MOST_UNSEEN = 50, 1000
 _TOLD = 4000
-
-
-def ask_approval(state: AgentState, event: ApprovalRequested) -> AgentState:
-    """Open the question and wait for the user."""
-    return replace(state, approval=event.approval, status=Status.REQUIRES_USER_INPUT)
 
 
 def answer_approval(state: AgentState, event: ApprovalAnswered) -> AgentState:
@@ -41,7 +36,11 @@ def answer_approval(state: AgentState, event: ApprovalAnswered) -> AgentState:
     else:
         refused = (*state.refused, digest_of((approval.action,)))[-MOST_REFUSED:]
         answered = replace(answered, refused=refused)
-    return _tell_edit(answered, event)
+    if event.edited is None:
+        return answered
+    call = json.dumps(event.edited.args, ensure_ascii=False)
+    told = f"The user changed your action before allowing it. It is now {event.edited.operation} with {call}"
+    return tell(answered, head_and_tail(told, _TOLD))
 
 
 def _works_again(request: Request | None) -> Request | None:
@@ -56,11 +55,3 @@ def count_unseen(state: AgentState, event: ActionFinished) -> tuple[str, ...]:
     if state.list_granted or event.outcome != "ok" or event.exact:
         return state.unseen
     return tuple(dict.fromkeys((*state.unseen, *event.changed)))[-MOST_UNSEEN:]
-
-
-def _tell_edit(state: AgentState, event: ApprovalAnswered) -> AgentState:
-    if event.edited is None:
-        return state
-    call = json.dumps(event.edited.args, ensure_ascii=False)
-    told = f"The user changed your action before allowing it. It is now {event.edited.operation} with {call}"
-    return tell(state, head_and_tail(told, _TOLD))

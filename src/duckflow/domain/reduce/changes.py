@@ -45,9 +45,8 @@ def take_back(state: AgentState, event: Undone) -> AgentState:
         undone=event.redo,
     )
     paths = tuple(dict.fromkeys(change.path for change in event.changes))
-    marked = replace(
-        state, change_sets=(*earlier, made)[-MOST_CHANGE_SETS:], request=_without(state.request, event)
-    )
+    request = _without(state.request, event, paths)
+    marked = replace(state, change_sets=(*earlier, made)[-MOST_CHANGE_SETS:], request=request)
     current, outdated = outdate(marked, *paths)
     return tell(current, _told(event, paths, outdated))
 
@@ -75,9 +74,8 @@ def end_command(state: AgentState, event: CommandEnded) -> AgentState:
     left = tuple(one for one in state.background_commands if one.id != event.command.id)
     ended = replace(state, background_commands=left)
     words = _ENDS.get(event.how)
-    return (
-        tell(ended, f"{words}: {event.command.id} ({cut(event.command.command, 200)}).") if words else ended
-    )
+    command = f"{event.command.id} ({cut(event.command.command, 200)})"
+    return tell(ended, f"{words}: {command}.") if words else ended
 
 
 def _marked(sets: tuple[ChangeSet, ...], event: Undone) -> tuple[ChangeSet, ...]:
@@ -88,10 +86,9 @@ def _marked(sets: tuple[ChangeSet, ...], event: Undone) -> tuple[ChangeSet, ...]
     return tuple(replace(one, undone=marks[one.action_id]) if one.action_id in marks else one for one in sets)
 
 
-def _without(request: Request | None, event: Undone) -> Request | None:
+def _without(request: Request | None, event: Undone, paths: tuple[str, ...]) -> Request | None:
     if request is None:
         return None
-    paths = tuple(dict.fromkeys(change.path for change in event.changes))
     kept = tuple(path for path in request.changed if path not in paths)
     removed = tuple(path for path in request.removed if path not in paths)
     gone = tuple(change.path for change in event.changes if change.after is None) if event.redo else ()

@@ -6,7 +6,7 @@ from pydantic import JsonValue
 
 from duckflow.domain.events import ConsultationRequested
 from duckflow.domain.lines import TextLine, line
-from duckflow.domain.pacing.health import examine, remark_on
+from duckflow.domain.pacing.health import examine
 from duckflow.domain.pacing.limits import LoopTrace
 from duckflow.domain.questions.consultation import (
     CHOICES,
@@ -104,7 +104,6 @@ def _findings(
 ) -> Iterator[TextLine]:
     if kind == "oracle":
         yield from examine(state)
-        yield remark_on(state)
     elif kind == "escalation":
         known = [part for part in PARTS if values.get(part)]
         yield from (line(f"consultation.report.{part}", **values) for part in known)

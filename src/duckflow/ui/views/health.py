@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from duckflow.domain.lines import TextLine, line
-from duckflow.domain.pacing.health import examine, remark_on
+from duckflow.domain.pacing.health import examine
 from duckflow.domain.pacing.reasons import explain
 from duckflow.domain.pacing.vitals import VITALS, Vitals, sparkline
 from duckflow.domain.state import AgentState, Request
@@ -24,7 +24,7 @@ def status_text(state: AgentState, columns: int | None = None) -> str:
         "".join(piece for _, piece in vitals_line(state.vitals, short=one)) for one in (False, True)
     )
     lines = [short if columns is not None and width_of(bar) > columns else bar, text("health.title")]
-    lines += [*_lines(examine(state)), *_lines((remark_on(state),))]
+    lines += _lines(examine(state))
     if state.vitals_over_time:
         lines += [text("health.chart"), *_chart(state.vitals_over_time, columns)]
     if state.request is None:
