@@ -4,8 +4,8 @@ from typing import Any
 
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.memory import memory_tools
-from duckflow.tools.plans.plan_tool import PlanTools
-from duckflow.tools.plans.task_lists import TaskTools
+from duckflow.tools.plans.plan_tool import plan_tools
+from duckflow.tools.plans.task_lists import task_tools
 from duckflow.tools.shell import background_tools, shell_tools
 from duckflow.tools.toolset import file_tools
 
@@ -14,6 +14,6 @@ def plain_catalogue() -> Catalogue:
     """All operations of a session without servers, skills and plugins."""
     absent: Any = None
     background = Catalogue((*file_tools(None), *shell_tools(absent, print), *background_tools(absent)))
-    plans = PlanTools(absent, absent).tools()
-    lists = TaskTools(absent, absent, absent, background).tools()
+    plans = plan_tools(absent, absent)
+    lists = task_tools(absent, absent, absent, background)
     return Catalogue((*background.fixed, *plans, *lists, *memory_tools("/w", str)))

@@ -13,7 +13,7 @@ from duckflow.domain.state import AgentState
 from duckflow.domain.work.plan import Plan
 from duckflow.safety.policy.policy import MODES, PolicyCase, decide
 from duckflow.tools.catalogue import Catalogue
-from duckflow.tools.plans.plan_tool import PlanTools
+from duckflow.tools.plans.plan_tool import plan_tools
 from fakes.plans import plan, planned, step, tasks
 from fakes.rows import every_row
 
@@ -29,7 +29,7 @@ class Bench:
         self.goals: list[str] = []
         self.meanwhile = lambda: None
         self._drafts = list(drafts)
-        self.catalogue = Catalogue(PlanTools(self, self._draft).tools())
+        self.catalogue = Catalogue(plan_tools(self, self._draft))
 
     async def _draft(self, goal: str) -> Plan:
         self.goals.append(goal)

@@ -12,7 +12,7 @@ from duckflow.domain.reduce.plans import change_plan
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.plan import Task
 from duckflow.tools.catalogue import Catalogue
-from duckflow.tools.plans.task_lists import TaskTools
+from duckflow.tools.plans.task_lists import task_tools
 from duckflow.tools.toolset import file_tools
 from fakes.plans import plan, planned, step, tasks
 
@@ -31,7 +31,7 @@ class Bench:
         self.runs = False
         self._drafted = drafted or tasks("pending", "pending", of="n")
         background = Catalogue(file_tools(None))
-        made = TaskTools(self, self._draft, self, background).tools()
+        made = task_tools(self, self._draft, self, background)
         self.catalogue = Catalogue(made)
 
     async def _draft(self, of, one):
@@ -227,7 +227,7 @@ async def test_a_bare_name_does_not_smuggle_in_what_can_t_be_a_task(bench):
     """Even where the whole catalogue is given as the one for the background."""
     tools = bench(planned(GAME))
     whole = Catalogue(tools.catalogue.tools)
-    tools.catalogue = Catalogue(TaskTools(tools, tools._draft, tools, whole).tools())
+    tools.catalogue = Catalogue(task_tools(tools, tools._draft, tools, whole))
     words = await tools.refusal(
         "task_loop.run", task_list=[{"operation": "generate_list", "args": {"step_id": "x"}}]
     )

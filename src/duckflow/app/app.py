@@ -53,8 +53,8 @@ from duckflow.store.outcome_stats import Outcomes
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.files.unsaved import with_unsaved
 from duckflow.tools.memory import memory_tools
-from duckflow.tools.plans.plan_tool import PlanTools
-from duckflow.tools.plans.task_lists import TaskTools
+from duckflow.tools.plans.plan_tool import plan_tools
+from duckflow.tools.plans.task_lists import task_tools
 from duckflow.tools.shell import background_tools, shell_tools
 from duckflow.tools.skills import find_skills, skill_tools
 from duckflow.tools.toolset import file_tools, mcp_servers, page_tools
@@ -96,8 +96,8 @@ class App:
             question = draft_tasks(plan, step, *known, operations_of(background), background.validate)
             return await self.advisor.ask(question)
 
-        plans = PlanTools(session, plan).tools()
-        lists = TaskTools(session, tasks_of, self.tasks, background).tools()
+        plans = plan_tools(session, plan)
+        lists = task_tools(session, tasks_of, self.tasks, background)
         home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path's own can raise
         skills = find_skills(workspace, home) if settings.skills.enabled else ()
         reading = skill_tools(skills, workspace, home, settings.skills.prompt_tokens)

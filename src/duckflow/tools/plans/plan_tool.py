@@ -65,66 +65,38 @@ class DeletePlan(Frozen):
     plan_id: str = Field(description="the plan")
 
 
-class PlanTools:
-    """The plan tools of a session. `draft` asks a model for a plan that reaches a goal."""
+def plan_tools(session: StateOwner, draft: Callable[[str], Awaitable[Plan]]) -> tuple[Tool[Any], ...]:
+    """Return the plan tools of a session. `draft` asks a model for a plan that reaches a goal."""
 
-    def __init__(self, session: StateOwner, draft: Callable[[str], Awaitable[Plan]]) -> None:
-        self._session = session
-        self._draft = draft
+    async def propose(args: ProposePlan, _access: Access) -> ToolResult:
+        plan = derive(await drafted("plan", draft(args.goal)))
+        return _unseen(session.state, plan, "proposed")
 
-    def tools(self) -> tuple[Tool[Any], ...]:
-        """Return all plan tools."""
-        draft = "draft a plan for long work; goal says what it must reach"
-        show = "a plan by plan_id, or the one in hand, with steps and tasks"
-        update = f"set the status ({', '.join(get_args(WorkStatus))}) of step_id, if it has no tasks"
-        revise = "steps, each {step_id (keeps it) or name, description, depends_on}, or goal"
-        approve = Tool(
-            operation=APPROVE,
-            args=AnyPlan,
-            summary="ask the user to approve a plan by plan_id; high risk needs it",
-            effect="consent",
-            run=self._approve,
-            propose=self._propose_approval,
-        )
-        return (
-            work_tool("plan_tool.propose", ProposePlan, self._propose, draft),
-            work_tool("plan_tool.get", AnyPlan, self._get, show),
-            work_tool("plan_tool.list", NoArguments, self._list, "all plans, a line each"),
-            approve,
-            work_tool("plan_tool.update_step", UpdateStep, self._update_step, update),
-            work_tool("plan_tool.revise", RevisePlan, self._revise, f"change a plan by plan_id: {revise}"),
-            work_tool("plan_tool.delete", DeletePlan, self._delete, "remove the plan plan_id, no files"),
-        )
+    async def show(args: AnyPlan, _access: Access) -> ToolResult:
+        return ToolResult(text=plan_text(find_plan(session.state, args.plan_id)))
 
-    async def _propose(self, args: ProposePlan, _access: Access) -> ToolResult:
-        plan = derive(await drafted("plan", self._draft(args.goal)))
-        return _unseen(self._session.state, plan, "proposed")
-
-    async def _get(self, args: AnyPlan, _access: Access) -> ToolResult:
-        return ToolResult(text=plan_text(find_plan(self._session.state, args.plan_id)))
-
-    async def _list(self, _args: NoArguments, _access: Access) -> ToolResult:
-        state = self._session.state
+    async def list_all(_args: NoArguments, _access: Access) -> ToolResult:
+        state = session.state
         lines = [
             f"{progress(plan)}{' [in hand]' if plan.plan_id == state.active_plan_id else ''}"
             for plan in state.plans
         ]
         return ToolResult(text="\n".join(lines) or "There are no plans.")
 
-    async def _propose_approval(self, args: AnyPlan, _workspace: Workspace) -> Proposal:
-        plan = find_plan(self._session.state, args.plan_id)
+    async def propose_approval(args: AnyPlan, _workspace: Workspace) -> Proposal:
+        plan = find_plan(session.state, args.plan_id)
         return Proposal("" if plan.approved else plan_text(plan, whole=True))
 
-    async def _approve(self, args: AnyPlan, _access: Access) -> ToolResult:
-        plan = find_plan(self._session.state, args.plan_id)
+    async def approve(args: AnyPlan, _access: Access) -> ToolResult:
+        plan = find_plan(session.state, args.plan_id)
         if plan.approved:
             return ToolResult(text=f"The user approved {plan.plan_id} before.")
         approved = derive(replace(plan, approved=True))
         text = f"The user approved {plan.plan_id}.\n{_next(approved)}"
         return ToolResult(text=text, events=(PlanChanged(plan=approved, change="approved"),))
 
-    async def _update_step(self, args: UpdateStep, _access: Access) -> ToolResult:
-        plan, step = find_step(self._session.state, args.step_id)
+    async def update_step(args: UpdateStep, _access: Access) -> ToolResult:
+        plan, step = find_step(session.state, args.step_id)
         if step.task_list:
             raise ToolError(f"{step.step_id} has tasks: its status follows from them and is {step.status}.")
         if args.status in ("in_progress", "completed"):
@@ -132,19 +104,41 @@ class PlanTools:
         after = with_step(plan, replace(step, status=args.status))
         return ToolResult(text=progress(after), events=(PlanChanged(plan=after, change="step"),))
 
-    async def _revise(self, args: RevisePlan, _access: Access) -> ToolResult:
-        plan_id = find_plan(self._session.state, args.plan_id).plan_id
-        fresh = await drafted("plan", self._draft(args.goal or "")) if args.steps is None else None
+    async def revise(args: RevisePlan, _access: Access) -> ToolResult:
+        plan_id = find_plan(session.state, args.plan_id).plan_id
+        fresh = await drafted("plan", draft(args.goal or "")) if args.steps is None else None
         # Read the state again, because background tasks of this plan may have finished meanwhile.
-        state = self._session.state
+        state = session.state
         return _unseen(state, derive(revised(state, find_plan(state, plan_id), args, fresh)), "revised")
 
-    async def _delete(self, args: DeletePlan, _access: Access) -> ToolResult:
-        state = self._session.state
+    async def delete(args: DeletePlan, _access: Access) -> ToolResult:
+        state = session.state
         plan = find_plan(state, args.plan_id)
         check_not_under_way(state, *plan.steps)
         deleted = PlanChanged(plan=plan, change="deleted")
         return ToolResult(text=f"deleted {plan.plan_id} ({plan.name})", events=(deleted,))
+
+    drafts = "draft a plan for long work; goal says what it must reach"
+    shows = "a plan by plan_id, or the one in hand, with steps and tasks"
+    updates = f"set the status ({', '.join(get_args(WorkStatus))}) of step_id, if it has no tasks"
+    revises = "steps, each {step_id (keeps it) or name, description, depends_on}, or goal"
+    approving = Tool(
+        operation=APPROVE,
+        args=AnyPlan,
+        summary="ask the user to approve a plan by plan_id; high risk needs it",
+        effect="consent",
+        run=approve,
+        propose=propose_approval,
+    )
+    return (
+        work_tool("plan_tool.propose", ProposePlan, propose, drafts),
+        work_tool("plan_tool.get", AnyPlan, show, shows),
+        work_tool("plan_tool.list", NoArguments, list_all, "all plans, a line each"),
+        approving,
+        work_tool("plan_tool.update_step", UpdateStep, update_step, updates),
+        work_tool("plan_tool.revise", RevisePlan, revise, f"change a plan by plan_id: {revises}"),
+        work_tool("plan_tool.delete", DeletePlan, delete, "remove the plan plan_id, no files"),
+    )
 
 
 def _unseen(now: AgentState, plan: Plan, change: Literal["proposed", "revised"]) -> ToolResult:

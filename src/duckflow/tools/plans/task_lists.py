@@ -71,36 +71,19 @@ class RunList(Frozen):
         return self
 
 
-class TaskTools:
-    """The task tools of a session. `background` has the operations that tasks may call."""
+def task_tools(
+    session: StateOwner,
+    draft: Callable[[Plan, PlanStep], Awaitable[tuple[Task, ...]]],
+    runs: TaskRuns,
+    background: Catalogue,
+) -> tuple[Tool[Any], ...]:
+    """Return the task tools of a session. `background` has the operations that tasks may call."""
 
-    def __init__(
-        self,
-        session: StateOwner,
-        draft: Callable[[Plan, PlanStep], Awaitable[tuple[Task, ...]]],
-        runs: TaskRuns,
-        background: Catalogue,
-    ) -> None:
-        self._session = session
-        self._draft = draft
-        self._runs = runs
-        self._background = background
-
-    def tools(self) -> tuple[Tool[Any], ...]:
-        """Return all task tools."""
-        generate = "write the tasks of the step step_id; runs nothing"
-        run = "run the tasks of step_id, or task_list, a list of {operation, args}, in the background"
-        return (
-            work_tool("task_tool.generate_list", GenerateList, self._generate, generate),
-            work_tool("task_loop.run", RunList, self._run, run),
-            work_tool("task_loop.cancel", NoArguments, self._cancel, "stop that list"),
-        )
-
-    async def _generate(self, args: GenerateList, _access: Access) -> ToolResult:
-        drafts = await drafted("tasks", self._draft(*self._open_step(args.step_id)))
-        tasks = _checked(drafts, self._background)
+    async def generate(args: GenerateList, _access: Access) -> ToolResult:
+        drafts = await drafted("tasks", draft(*_open_step(session.state, args.step_id)))
+        tasks = _checked(drafts, background)
         # Find the step again, because the plan may have changed meanwhile.
-        plan, step = self._open_step(args.step_id)
+        plan, step = _open_step(session.state, args.step_id)
         after = with_step(plan, replace(step, task_list=tasks))
         listed = "\n".join(map(task_text, tasks))
         text = (
@@ -109,18 +92,8 @@ class TaskTools:
         )
         return ToolResult(text=text, events=(PlanChanged(plan=after, change="tasks"),))
 
-    def _open_step(self, step_id: str) -> tuple[Plan, PlanStep]:
-        """Return a step that may get new tasks, and its plan."""
-        state = self._session.state
-        plan, step = find_step(state, step_id)
-        check_consent(plan)
-        check_not_under_way(state, step)
-        if step.status == "completed":
-            raise ToolError(f"{step.step_id} is complete. For more work, add a step with plan_tool.revise.")
-        return plan, step
-
-    async def _run(self, args: RunList, _access: Access) -> ToolResult:
-        state = self._session.state
+    async def run(args: RunList, _access: Access) -> ToolResult:
+        state = session.state
         if state.background_runs and state.task_list is not None:
             raise ToolError(
                 f"{state.task_list.list_id} is still under way, and only one list runs at a time. "
@@ -128,15 +101,33 @@ class TaskTools:
             )
         given = args.task_list or ()
         wanted = _of_step(state, args.step_id) if args.step_id is not None else new_tasks(given)
-        tasks = _checked(wanted, self._background)
-        list_id = self._runs.start(tasks, args.step_id.strip() if args.step_id else None)
+        tasks = _checked(wanted, background)
+        list_id = runs.start(tasks, args.step_id.strip() if args.step_id else None)
         return ToolResult(
             text=f"{list_id} runs in the background: {len(tasks)} tasks. A report follows when it has ended."
         )
 
-    async def _cancel(self, _args: NoArguments, _access: Access) -> ToolResult:
-        stopped = self._runs.cancel()
+    async def cancel(_args: NoArguments, _access: Access) -> ToolResult:
+        stopped = runs.cancel()
         return ToolResult(text="The list in the background is being stopped." if stopped else "No list runs.")
+
+    generates = "write the tasks of the step step_id; runs nothing"
+    runs_list = "run the tasks of step_id, or task_list, a list of {operation, args}, in the background"
+    return (
+        work_tool("task_tool.generate_list", GenerateList, generate, generates),
+        work_tool("task_loop.run", RunList, run, runs_list),
+        work_tool("task_loop.cancel", NoArguments, cancel, "stop that list"),
+    )
+
+
+def _open_step(now: AgentState, step_id: str) -> tuple[Plan, PlanStep]:
+    """Return a step that may get new tasks, and its plan."""
+    plan, step = find_step(now, step_id)
+    check_consent(plan)
+    check_not_under_way(now, step)
+    if step.status == "completed":
+        raise ToolError(f"{step.step_id} is complete. For more work, add a step with plan_tool.revise.")
+    return plan, step
 
 
 def _of_step(now: AgentState, step_id: str) -> tuple[Task, ...]:
