@@ -66,7 +66,7 @@ class Questions:
                     return AnswerApproval(yes=True, edited=edited)
             elif (answer := read_answer(said)) is None:
                 self._writer.line(text("approval.unclear"), "yellow")
-            elif (answer.always and not view.always) or (answer.edited is not None and not view.editable):
+            elif (answer.always and not view.always) or (answer.edited is not None and not approval.editable):
                 self._writer.line(text("approval.not_offered"), "yellow")
             elif answer.yes and unseen:
                 self._writer.line(text("approval.unseen", count=len(unseen)), "yellow")

@@ -130,7 +130,6 @@ class FleetSessions:
             "label": text(f"fleet.state.{run.state}"),
             "repository": harmless(run.repository),
             "request": harmless(run.request),
-            "created": run.created,
             "updated": run.updated,
             "minutes": round(run.worked_s / 60, 1),
             "outcome": text(f"web.outcome.{outcome}") if outcome else "",

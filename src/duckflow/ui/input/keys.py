@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from prompt_toolkit.application.current import get_app
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.filters import Condition, is_searching, vi_mode, vi_navigation_mode
+from prompt_toolkit.filters import Condition, FilterOrBool, is_searching, vi_mode, vi_navigation_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from duckflow.ui.input.keyboard import Listener
@@ -18,28 +18,19 @@ def bindings(listener: Callable[[], Listener], end_question: Callable[[], bool])
     inserting = vi_mode & ~vi_navigation_mode
     menu_open = Condition(lambda: get_app().current_buffer.complete_state is not None)
 
-    @keys.add("enter", filter=typing)
-    def _(event: KeyPressEvent) -> None:
-        _enter(event.current_buffer)
-
-    @keys.add("escape", "enter", filter=typing & ~vi_mode)
-    @keys.add("c-j", filter=typing)
-    def _(event: KeyPressEvent) -> None:
-        event.current_buffer.insert_text("\n")
-
-    @keys.add("c-c", filter=typing)
-    def _(_event: KeyPressEvent) -> None:
-        if not end_question():
-            listener().interrupt()
-
-    @keys.add("escape", filter=typing & ~menu_open & ~inserting)
-    def _(_event: KeyPressEvent) -> None:
-        if not end_question():
-            listener().stop()
-
-    @keys.add("escape", filter=typing & menu_open & ~inserting)
-    def _(event: KeyPressEvent) -> None:
-        event.current_buffer.cancel_completion()
+    actions: tuple[tuple[str, FilterOrBool, Callable[[KeyPressEvent], None]], ...] = (
+        ("enter", typing, lambda event: _enter(event.current_buffer)),
+        ("c-j", typing, _break_line),
+        ("c-c", typing, lambda _: None if end_question() else listener().interrupt()),
+        ("escape", typing & ~menu_open & ~inserting, lambda _: None if end_question() else listener().stop()),
+        ("escape", typing & menu_open & ~inserting, lambda event: event.current_buffer.cancel_completion()),
+        ("s-tab", typing & ~menu_open, lambda _: listener().change_mode()),
+        ("c-o", typing, lambda _: listener().expand()),
+        ("c-z", True, lambda event: event.app.suspend_to_background()),
+    )
+    for key, condition, action in actions:
+        keys.add(key, filter=condition)(action)
+    keys.add("escape", "enter", filter=typing & ~vi_mode)(_break_line)
 
     @keys.add("c-d", filter=typing)
     def _(event: KeyPressEvent) -> None:
@@ -48,19 +39,11 @@ def bindings(listener: Callable[[], Listener], end_question: Callable[[], bool])
         elif not end_question():
             listener().leave()
 
-    @keys.add("s-tab", filter=typing & ~menu_open)
-    def _(_event: KeyPressEvent) -> None:
-        listener().change_mode()
-
-    @keys.add("c-o", filter=typing)
-    def _(_event: KeyPressEvent) -> None:
-        listener().expand()
-
-    @keys.add("c-z")
-    def _(event: KeyPressEvent) -> None:
-        event.app.suspend_to_background()
-
     return keys
+
+
+def _break_line(event: KeyPressEvent) -> None:
+    event.current_buffer.insert_text("\n")
 
 
 def _enter(buffer: Buffer) -> None:

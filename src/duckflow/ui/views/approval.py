@@ -35,7 +35,6 @@ class ApprovalView(Frozen):
     alternatives: tuple[str, ...]
     always: str
     """Scope of "always" in words; empty if "always" is not offered."""
-    editable: bool
 
 
 def approval_view(approval: Approval) -> ApprovalView:
@@ -53,7 +52,6 @@ def approval_view(approval: Approval) -> ApprovalView:
         impact=tuple(on_one_line(text(line.key, **line.values)) for line in approval.impact),
         alternatives=tuple(on_one_line(text(line.key, **line.values)) for line in approval.alternatives),
         always=kind_text(approval.kind) if approval.kind else "",
-        editable=approval.editable,
     )
 
 

@@ -148,7 +148,7 @@ def approval_payload(approval: Approval) -> Payload:
     offered = tuple(one for one in approval.alternatives if one.key != _EDIT)
     view = approval_view(replace(approval, alternatives=offered))
     return {
-        **view.model_dump(mode="json", exclude={"expected", "editable"}),
+        **view.model_dump(mode="json", exclude={"expected"}),
         "kind": "approval",
         "question_hash": hash_of(approval),
         "difference": rows_of(approval.difference),
@@ -189,8 +189,7 @@ def evidence_payload(story: list[StoredEvent], wanted: str) -> Payload | None:
             found = {one.evidence_id: one.text for one in event.checks}
             title = text("web.evidence.check")
         if wanted in found:
-            said = {"title": visible(title), "text": visible(found[wanted])}
-            return {"id": wanted, **said, "at": recorded.at.isoformat()}
+            return {"id": wanted, "title": visible(title), "text": visible(found[wanted])}
     return None
 
 
