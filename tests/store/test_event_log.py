@@ -13,7 +13,6 @@ from duckflow.domain.events import ActionStarted, ErrorReported, Reply, UsageRep
 from duckflow.domain.model import Usage
 from duckflow.domain.reduce.apply import apply
 from duckflow.domain.state import AgentState
-from duckflow.loops.session import EventLog
 from duckflow.store.event_log import SqliteEventLog
 from fakes.events import events
 
@@ -62,9 +61,8 @@ class TestAnyEvents:
         assert state_of(loaded) == state_of(recorded)
 
 
-def test_it_is_the_port_the_session_wants(log):
-    port: EventLog = log
-    assert port.load("nothing") == []
+def test_an_unknown_session_has_no_events(log):
+    assert log.load("nothing") == []
 
 
 def test_appending_goes_on_where_the_loaded_session_ended(path, log):

@@ -54,9 +54,7 @@ class SessionResources:
         self.shell = open_shell(root, copies=state_dir() / COPIES)
         stack.push_async_callback(self.shell.aclose)
         self.steps = Steps(self.session, settings.transitions)
-        self.gate = Gate(
-            self.workspace, self.shell.sandbox, settings.gate, network_open=settings.shell.network
-        )
+        self.gate = Gate(self.workspace, self.shell.sandbox, settings.gate, settings.shell.network)
         self.effects = CommandEffects(self.shell, self.workspace, settings.gate)
         copies = CheckCopies(self.workspace, self.shell, open_shell)
         self.checks = Checks(

@@ -7,15 +7,8 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from duckflow.domain import events
 from duckflow.domain.errors import ProviderError, UserError
-from duckflow.domain.events import (
-    ApprovalRequested,
-    ConsultationRequested,
-    ErrorReported,
-    RequestFinished,
-    RequestRated,
-    UserMessage,
-)
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.questions.consultation import ChooseWay, ConsultationKind
 from duckflow.domain.state import Request
@@ -24,7 +17,7 @@ from duckflow.i18n.answers import read_answer, read_choice
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.judging.answers import UserAnswers
 from duckflow.loops.judging.consultation import consult
-from duckflow.loops.session import Session
+from duckflow.loops.session import SessionPart
 from duckflow.loops.task_loop import TaskLoop
 from duckflow.loops.thinking.memory import SessionMemory
 from duckflow.loops.thinking.messages import MessageReader
@@ -48,10 +41,9 @@ EXIT_CODES: dict[RequestOutcome, int] = {
 
 
 @dataclass(eq=False)
-class ChatLoop:
+class ChatLoop(SessionPart):
     """Takes messages and answers, and works until the request ends or the user must decide something."""
 
-    _session: Session
     _turn: Turn
     _answers: UserAnswers
     _reader: MessageReader
@@ -61,7 +53,7 @@ class ChatLoop:
 
     async def say(self, text: str) -> RequestOutcome:
         """Take a message, which begins a request or adds to the waiting one. A hook can refuse it."""
-        request = self._session.state.request
+        request = self._state.request
         waits = request is not None and request.outcome not in (None, "interrupted")
         request_id = request.request_id if request and waits else f"r_{secrets.token_hex(4)}"
         read = await self._reader.read(text, request_id)
@@ -73,14 +65,14 @@ class ChatLoop:
 
     async def answer(self, answer: AnswerApproval) -> RequestOutcome:
         """Take the user's answer to the open approval, and continue the work."""
-        approval = self._session.state.approval
+        approval = self._state.approval
         if approval is None:
             return await self.go_on()
         over = self._over()
         await self._answers.approve(approval, answer)
         if approval.task_id is not None:
             self._tasks.go_on()
-            return await self.go_on() if self._session.state.queue else "deferred"
+            return await self.go_on() if self._state.queue else "deferred"
         if over is None:
             return await self.go_on()
         # The request had ended; only the effects of background commands waited for approval.
@@ -88,12 +80,12 @@ class ChatLoop:
 
     async def proposal(self) -> str | None:
         """Return the text that the open approval would write or run; None if the user can't edit it."""
-        approval = self._session.state.approval
+        approval = self._state.approval
         return await self._dispatcher.proposal(approval) if approval and approval.editable else None
 
     async def choose(self, way: ChooseWay) -> RequestOutcome:
         """Carry out the user's answer to the open consultation."""
-        if self._session.state.consultation is None or self._session.state.request is None:
+        if self._state.consultation is None or self._state.request is None:
             return await self.go_on()
         return await self._settle(self._choose(way))
 
@@ -103,25 +95,25 @@ class ChatLoop:
 
     def rate(self, rating: int) -> bool:
         """Record the user's rating of the last request, from 1 to 10. Return False if there was none (J7)."""
-        last = self._session.state.finished or self._session.state.request
+        last = self._state.finished or self._state.request
         if last is None:
             return False
-        self._session.record(RequestRated(request_id=last.request_id, rating=rating))
+        self._session.record(events.RequestRated(request_id=last.request_id, rating=rating))
         return True
 
     def ask(self, kind: ConsultationKind, **values: JsonValue) -> RequestOutcome:
         """Ask the user a question from the program, and stop working."""
-        self._session.record(consult(self._session.state, kind, "", **values))
+        self._session.record(consult(self._state, kind, "", **values))
         return self._finish("consultation")
 
     def remind(self) -> RequestOutcome:
         """Show the open question again."""
-        state = self._session.state
+        state = self._state
         if state.approval is not None:
-            self._session.record(ApprovalRequested(approval=state.approval))
+            self._session.record(events.ApprovalRequested(approval=state.approval))
             return self._finish("awaiting_approval")
         if (asked := state.consultation) is not None:
-            self._session.record(ConsultationRequested(kind=asked.kind, consultation=asked))
+            self._session.record(events.ConsultationRequested(kind=asked.kind, consultation=asked))
         return self._finish("not_satisfied" if asked and asked.kind == "escalation" else "consultation")
 
     async def stop_commands(self) -> None:
@@ -134,7 +126,7 @@ class ChatLoop:
 
     async def answer_in_words(self, said: str) -> RequestOutcome:
         """Take an answer in the user's own words. If it is unclear, show the question again."""
-        state = self._session.state
+        state = self._state
         if state.approval is not None:
             answer = read_answer(said)
             return await self.answer(answer) if answer is not None else self.remind()
@@ -143,16 +135,16 @@ class ChatLoop:
 
     async def let_background_end(self, outcome: RequestOutcome) -> RequestOutcome:
         """Wait for the background tasks, then continue the work if the model waited for them."""
-        while outcome in ("deferred", "pending_user") and self._session.state.background_runs:
+        while outcome in ("deferred", "pending_user") and self._state.background_runs:
             await self._tasks.wait()
-            if self._session.state.approval is not None:
+            if self._state.approval is not None:
                 return self._finish("awaiting_approval")
             if outcome == "pending_user":
                 return outcome
             outcome = await self.go_on()
         return outcome
 
-    async def _begin(self, said: UserMessage, *, new: bool) -> RequestOutcome:
+    async def _begin(self, said: events.UserMessage, *, new: bool) -> RequestOutcome:
         if new:
             await self._memory.recall(said.text)
         await self._reader.look_ahead(said)
@@ -174,9 +166,9 @@ class ChatLoop:
 
     async def _end_in(self, error: UserError) -> RequestOutcome:
         """Return the outcome after an error. If the model failed, the work done so far is judged (A6, M3)."""
-        report, request = ErrorReported.of(error), self._session.state.request
+        report, request = events.ErrorReported.of(error), self._state.request
         if isinstance(error, RulesTooLong):
-            self._session.record(consult(self._session.state, "rules", error.key, **report.values))
+            self._session.record(consult(self._state, "rules", error.key, **report.values))
             return "consultation"
         if isinstance(error, ProviderError) and request is not None and request.acted:
             return await self._turn.settle(error)
@@ -185,24 +177,24 @@ class ChatLoop:
 
     def _over(self) -> RequestOutcome | None:
         """Return the outcome if the request needs no more work; None otherwise."""
-        request, finished = self._session.state.request, self._session.state.finished
+        request, finished = self._state.request, self._state.finished
         if request is None:
             return finished.outcome if finished else "done"
         return request.outcome if request.outcome in ("interrupted", "pending_user") else None
 
     def _finish(self, outcome: RequestOutcome) -> RequestOutcome:
-        request = self._session.state.request
+        request = self._state.request
         if request is not None:
             self._turn.end(outcome)
             self._session.record(*self._memory.learned(request, outcome), _finished(request, outcome))
         return outcome
 
 
-def _finished(request: Request, outcome: RequestOutcome) -> RequestFinished:
+def _finished(request: Request, outcome: RequestOutcome) -> events.RequestFinished:
     objective = request.objective
     evaluation = objective.evaluation
     judged = evaluation is not None and evaluation.by != "nobody"
-    return RequestFinished(
+    return events.RequestFinished(
         request_id=request.request_id,
         outcome=outcome,
         exit_code=EXIT_CODES[outcome],

@@ -24,7 +24,7 @@ from duckflow.domain.pacing.limits import LoopLimit
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.work.outcomes import RequestOutcome
-from duckflow.loops.session import Session
+from duckflow.loops.session import SessionPart
 from duckflow.pacemaker.budget import BudgetLevel, explain_budget, judge
 from duckflow.pacemaker.limit import compute_limit, measure
 from duckflow.pacemaker.log_lines import log_end, log_loop, log_move, log_start
@@ -37,18 +37,13 @@ _log = logging.getLogger("duckflow.pacemaker")
 
 
 @dataclass(eq=False)
-class Pacing:
+class Pacing(SessionPart):
     """Watches the loops of a request, and decides how to continue."""
 
-    _session: Session
     _table: PacemakerSettings
     _traits: Callable[[], Awaitable[ModelTraits]]
     _experience: Callable[[TaskProfile | None], Sequence[int]]
     _warned: tuple[str, int] | None = None
-
-    @property
-    def _state(self) -> AgentState:
-        return self._session.state
 
     def begin(self) -> None:
         """Set the vitals (focus, stamina and so on) for a new request (H2 to H4)."""

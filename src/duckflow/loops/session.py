@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from duckflow.domain.events import ErrorReported, Event, Rewound, StoredEvent
@@ -11,6 +12,7 @@ from duckflow.domain.reduce.rewind import rewind
 from duckflow.domain.state import AgentState, new_state
 from duckflow.safety.redaction.events import LiveRedaction, redact_event, said_by_user
 from duckflow.safety.redaction.redactor import Redactor
+from duckflow.store.event_log import SqliteEventLog
 
 
 class Subscriber(Protocol):
@@ -25,18 +27,6 @@ class Pause(Protocol):
     async def __call__(self) -> None: ...
 
 
-class EventLog(Protocol):
-    """Durable storage of events."""
-
-    def append(self, session_id: str, events: Sequence[Event]) -> Sequence[StoredEvent]:
-        """Store all events durably and in order, or none of them."""
-        ...
-
-    def load(self, session_id: str) -> Sequence[StoredEvent]:
-        """Return all events of the session, oldest first."""
-        ...
-
-
 async def go_straight_on() -> None:
     """Never wait; for sessions that no other process can take over."""
 
@@ -49,7 +39,7 @@ class Session:
 
     def __init__(
         self,
-        log: EventLog,
+        log: SqliteEventLog,
         session_id: str,
         redactor: Redactor | None = None,
         pause: Pause = go_straight_on,
@@ -114,3 +104,14 @@ class Session:
             else:
                 self.state = apply(self.state, one)
         self._changed.set()
+
+
+@dataclass(eq=False)
+class SessionPart:
+    """Part of a session: it reads the state, and records events to change it."""
+
+    _session: Session
+
+    @property
+    def _state(self) -> AgentState:
+        return self._session.state

@@ -1,28 +1,23 @@
 """Transitions between steps, caused by the model's decisions or by the program (D2 to D5)."""
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 from duckflow.domain.decision import Decision
 from duckflow.domain.events import ApprovalRequested, Transition, TransitionRefused
 from duckflow.domain.questions.approval import Approval
-from duckflow.domain.state import AgentState
 from duckflow.domain.transitions import Step, Transitions
-from duckflow.loops.session import Session
+from duckflow.loops.session import SessionPart
 
 RECOVERIES = 3
 """Number of times that an error may return a request to planning before the user is asked."""
 
 
-class Steps:
+@dataclass(eq=False)
+class Steps(SessionPart):
     """Records transitions between the steps of a session, if the table allows them."""
 
-    def __init__(self, session: Session, transitions: Transitions) -> None:
-        self._session = session
-        self._transitions = transitions
-
-    @property
-    def _state(self) -> AgentState:
-        return self._session.state
+    _transitions: Transitions
 
     def take(self, decision: Decision, *, changes: bool) -> None:
         """Enter the step of a decision, or refuse it. Without one, derive the step from the actions (D3)."""

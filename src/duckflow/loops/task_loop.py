@@ -2,29 +2,24 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from duckflow.domain.events import ActionFinished, ApprovalAnswered, TaskFinished, TaskListStarted
 from duckflow.domain.frozen import replace
-from duckflow.domain.state import AgentState
 from duckflow.domain.work.plan import Task, TaskList, new_id
 from duckflow.loops.acting.dispatcher import Dispatcher
-from duckflow.loops.session import Session
+from duckflow.loops.session import SessionPart
 from duckflow.loops.thinking.advisor import Advisor
 from duckflow.services.task_lists import CANCELLED, plain_report, write_report
 
 
-class TaskLoop:
+@dataclass(eq=False)
+class TaskLoop(SessionPart):
     """Runs one task list at a time through the dispatcher."""
 
-    def __init__(self, session: Session, dispatcher: Dispatcher, advisor: Advisor) -> None:
-        self._session = session
-        self._dispatcher = dispatcher
-        self._advisor = advisor
-        self._work: asyncio.Task[None] | None = None
-
-    @property
-    def _state(self) -> AgentState:
-        return self._session.state
+    _dispatcher: Dispatcher
+    _advisor: Advisor
+    _work: asyncio.Task[None] | None = None
 
     def start(self, tasks: tuple[Task, ...], step_id: str | None) -> str:
         """Start a task list in the background, and return its id."""

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 from duckflow.domain.decision import Decision
 from duckflow.domain.errors import ProviderError
-from duckflow.domain.events import DecisionMade, ErrorReported, Event, Reply, UserMessage
-from duckflow.domain.state import AgentState
+from duckflow.domain.events import Event, Reply, UserMessage
 from duckflow.domain.transitions import Status, Step
 from duckflow.domain.work.outcomes import ENDED, RequestOutcome
 from duckflow.loops.acting.dispatcher import Dispatcher
@@ -24,7 +23,7 @@ from duckflow.loops.judging.advice import work_so_far
 from duckflow.loops.judging.consultation import consult
 from duckflow.loops.judging.judging import Judging
 from duckflow.loops.pacing import Pacing
-from duckflow.loops.session import Session
+from duckflow.loops.session import SessionPart
 from duckflow.loops.steps import Steps
 from duckflow.loops.thinking.model import DecisionModel
 from duckflow.pacemaker.rules import Consult, Go, Replan
@@ -33,20 +32,15 @@ TRIED_BEFORE = "These actions were tried before and did not help. Try another wa
 
 
 @dataclass(eq=False)
-class Turn:
+class Turn(SessionPart):
     """Works on the open request of a session."""
 
-    _session: Session
     _model: DecisionModel
     _dispatcher: Dispatcher
     _pacing: Pacing
     _judging: Judging
     _steps: Steps
     _hooks: Hooks
-
-    @property
-    def _state(self) -> AgentState:
-        return self._session.state
 
     def begin(self, said: UserMessage, *notices: Event) -> None:
         """Record a message. It starts a request, or adds to the open request."""
@@ -114,25 +108,10 @@ class Turn:
         """Ask the model, and record its decision. That queues the decision's actions."""
         await self._dispatcher.look_again()
         decided, used = await self._model.decide(self._state)
-        decision = decided.decision
-        loops = self._state.request.loops if self._state.request else 0
-        changing = self._dispatcher.changing(decision.actions)
-        made = DecisionMade(
-            loop=loops + 1,
-            decision=decision,
-            exchange=decided.exchange,
-            held=changing if decision.objection and not self._state.doubted else (),
-            closing=decided.closing,
-        )
-        said = (Reply(text=decision.reply),) if decision.reply.strip() else ()
-        self._session.record(*used, made, *said)
-        if decision.objection and changing and not made.held and not self._state.attended:
-            self._session.record(
-                ErrorReported(key="decision.doubt", values={"doubt": decision.objection}, notice=True)
-            )
+        self._dispatcher.queue(decided, used)
         self._pacing.set_limit()
-        self._judging.begin(decision, decided.requirements)
-        return decision
+        self._judging.begin(decided.decision, decided.requirements)
+        return decided.decision
 
     async def _judge(self, decision: Decision) -> bool:
         """Enter the step or refuse it. Return whether the actions are refused, too (D3, D4, J4)."""

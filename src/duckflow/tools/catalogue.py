@@ -1,6 +1,6 @@
 """Catalogue of operations: the available ones, their arguments, and checks of a model's calls."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
@@ -9,7 +9,7 @@ from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import Event
 from duckflow.domain.files.changes import ToolEffect
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.lines import TextLine
 from duckflow.domain.model import JsonSchema
 from duckflow.domain.questions.approval import ApprovalScope
@@ -115,6 +115,22 @@ class Tool(Generic[Arguments]):
         return argument_schema(self.args)
 
 
+class ResolvedCall(NamedTuple):
+    """An action, its tool, and its validated arguments."""
+
+    action: Action
+    tool: Tool[Any]
+    args: Frozen
+
+    def edited(self, text: str) -> Action:
+        """Return the action with its command, or its file content, replaced by the user's text."""
+        args = self.action.args
+        if self.tool.effect == "execute":
+            return replace(self.action, args={**args, "command": text})
+        written = {"path": args["path"], "content": text}
+        return replace(self.action, operation="file_ops.write_file", args=written)
+
+
 class ToolSource:
     """Source of operations that become known only while a session runs. This one has none."""
 
@@ -178,6 +194,10 @@ class Catalogue:
             return self.get(action.operation).effect in ("read", "fetch")
         except ToolError:
             return False
+
+    def changing(self, actions: Sequence[Action]) -> tuple[int, ...]:
+        """Return the indexes of the actions that may change something."""
+        return tuple(place for place, one in enumerate(actions) if not self.only_looks(one))
 
     def _nearest(self, wanted: str) -> str:
         known = [tool.operation for tool in self.tools if not tool.by_program]

@@ -1,16 +1,17 @@
 """Log of actions: records the start and end of each action, in the same way for chat and background tasks."""
 
 import asyncio
-from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
 
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import Refused, ToolError, UserError
 from duckflow.domain.events import ActionFinished, ActionOutcome, ActionStarted
 from duckflow.domain.files.changes import FileChange, ToolEffect
-from duckflow.domain.state import AgentState, TranscriptEntry
+from duckflow.domain.state import AgentState
 from duckflow.domain.text import head_and_tail, in_pieces
-from duckflow.loops.session import Session
+from duckflow.loops.session import SessionPart
 from duckflow.safety.files.access import Access, Permit, PlannedWrite
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import ChangeOwner, KeptFiles
@@ -34,43 +35,6 @@ def already_shown(state: AgentState, operation: str, result: ToolResult, text: s
     return ""
 
 
-async def changed_files(state: AgentState, workspace: Workspace) -> tuple[Action, ...]:
-    """Return actions that read again the files that the model saw and that have changed since."""
-    watched = list(_watched(state.transcript))
-    if not watched:
-        return ()
-    return await asyncio.to_thread(_changed, watched, workspace)
-
-
-def _watched(transcript: tuple[TranscriptEntry, ...]) -> Iterable[TranscriptEntry]:
-    seen: set[str] = set()
-    for entry in reversed(transcript[-_FAR:]):
-        if entry.path and entry.digest and not entry.stale and entry.path not in seen:
-            seen.add(entry.path)
-            yield entry
-        if len(seen) == _WATCHED:
-            return
-
-
-def _changed(watched: Iterable[TranscriptEntry], workspace: Workspace) -> tuple[Action, ...]:
-    return tuple(
-        Action(
-            operation="file_ops.read_file",
-            args={"path": entry.path},
-            reasoning="it has changed since it was read",
-        )
-        for entry in watched
-        if entry.path and _digest(workspace, entry.path) not in (entry.digest, None)
-    )
-
-
-def _digest(workspace: Workspace, path: str) -> str | None:
-    try:
-        return workspace.digest(path)
-    except ToolError:
-        return None
-
-
 RESULT_LIMIT = 60_000
 """Largest number of characters of a result to keep. A longer one keeps its beginning and its end."""
 
@@ -78,14 +42,13 @@ _PIECE = 200_000
 """Number of characters to search for secrets at once."""
 
 
-class ActionLog:
+@dataclass(eq=False)
+class ActionLog(SessionPart):
     """Records actions, one at a time."""
 
-    def __init__(self, session: Session, workspace: Workspace, kept: KeptFiles, catalogue: Catalogue) -> None:
-        self._session = session
-        self._catalogue = catalogue
-        self._workspace = workspace
-        self._kept = kept
+    _workspace: Workspace
+    _kept: KeptFiles
+    _catalogue: Catalogue
 
     def start(
         self,
@@ -96,7 +59,7 @@ class ActionLog:
         planned: PlannedWrite | None = None,
     ) -> Access:
         """Record that an action starts. Return its access to files."""
-        state = self._session.state
+        state = self._state
         action_id = f"a{state.seq + 1}"
         self._session.record(
             ActionStarted(action_id=action_id, action=action, task_id=task_id, effect=effect)
@@ -122,7 +85,7 @@ class ActionLog:
         task_id: str | None,
     ) -> ActionFinished:
         """Record the end of an action. If it failed, only the changes found in the files count as made."""
-        state = self._session.state
+        state = self._state
         running = state.running if task_id is None else state.task_running
         done = changes if outcome == "ok" else self._workspace.paths.made_of(changes)
         seen = () if result.exact else (change.path for change in done if not change.ignored)
@@ -163,16 +126,28 @@ class ActionLog:
         self._session.record(ended, *result.events, *self._kept.take_notices())
         return ended
 
-    async def changed_files(self) -> tuple[Action, ...]:
-        """Return actions that read again the files that changed since the model saw them."""
-        return await changed_files(self._session.state, self._workspace)
+    def changed_files(self) -> tuple[Action, ...]:
+        """Return actions that read again the files that changed since the model saw them. Blocking."""
+        seen: dict[str, str] = {}
+        for entry in reversed(self._state.transcript[-_FAR:]):
+            if entry.path and entry.digest and not entry.stale:
+                seen.setdefault(entry.path, entry.digest)
+        reason = "it has changed since it was read"
+        return tuple(
+            Action(operation="file_ops.read_file", args={"path": path}, reasoning=reason)
+            for path, digest in islice(seen.items(), _WATCHED)
+            if self._digest(path) not in (digest, None)
+        )
+
+    def _digest(self, path: str) -> str | None:
+        try:
+            return self._workspace.digest(path)
+        except ToolError:
+            return None
 
     def _dropped(self, failed: Action) -> tuple[int, ...]:
         """Return queue indexes of changing actions. After a failed change these do not run (A4)."""
-        if self._catalogue.only_looks(failed):
-            return ()
-        queue = enumerate(self._session.state.queue)
-        return tuple(place for place, one in queue if not self._catalogue.only_looks(one))
+        return () if self._catalogue.only_looks(failed) else self._catalogue.changing(self._state.queue)
 
     async def keep_whole(self, ended: ActionFinished, result: ToolResult) -> None:
         """Keep the full text of a result that the model sees in part, without secrets, by its evidence id."""
@@ -185,9 +160,7 @@ class ActionLog:
             await asyncio.sleep(0)  # so that the prompt stays responsive while the user types
         text = "".join(clean)
         with suppress(UserError):  # the work continues even if the result can't be read again
-            await asyncio.to_thread(
-                self._kept.keep_output, self._session.state.session_id, ended.evidence_id, text
-            )
+            await asyncio.to_thread(self._kept.keep_output, self._state.session_id, ended.evidence_id, text)
 
     def _exists(self, path: str) -> bool:
         try:

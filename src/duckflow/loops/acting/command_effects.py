@@ -15,7 +15,6 @@ from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import text
 from duckflow.loops.acting.approvals import ChangeOutline, ask_about
-from duckflow.loops.calls import ResolvedCall
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import READ_CAP, Workspace
 from duckflow.safety.policy.command_risk import similar_commands
@@ -24,7 +23,7 @@ from duckflow.safety.policy.policy import EffectsCase, PolicyVerdict, decide_eff
 from duckflow.safety.policy.risk import Assessment
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
 from duckflow.safety.sandbox.shell import Shell
-from duckflow.tools.catalogue import CommandEnd, Proposal, TakeOver, ToolResult
+from duckflow.tools.catalogue import CommandEnd, Proposal, ResolvedCall, TakeOver, ToolResult
 from duckflow.tools.editing.differences import difference_of
 from duckflow.tools.effects_text import effects_line
 from duckflow.tools.shell import TAKE_OVER, apply_waiting

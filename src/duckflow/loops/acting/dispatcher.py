@@ -2,61 +2,60 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from duckflow.dialects.dialect import DecisionResult
+from duckflow.domain import events
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import Refused, ToolError, UsageError
-from duckflow.domain.events import (
-    ActionFinished,
-    ActionQueued,
-    ApprovalAnswered,
-    ApprovalRequested,
-    CommandEnded,
-)
 from duckflow.domain.frozen import replace
 from duckflow.domain.questions.approval import Approval
 from duckflow.domain.reduce.objective import digest_of
-from duckflow.domain.state import AgentState, purpose_of
+from duckflow.domain.state import purpose_of
 from duckflow.domain.work.plan import Task
 from duckflow.loops.acting.command_effects import CommandEffects
 from duckflow.loops.acting.gate import Gate, ReviewedCall
 from duckflow.loops.acting.runner import ActionRunner
-from duckflow.loops.calls import ResolvedCall
 from duckflow.loops.hooks.hooks import Hooks
-from duckflow.loops.session import Session
+from duckflow.loops.session import SessionPart
 from duckflow.loops.steps import Steps
 from duckflow.safety.redaction.redactor import refuse_markers
 from duckflow.safety.uncancelled import shielded
-from duckflow.tools.catalogue import Catalogue
+from duckflow.tools.catalogue import Catalogue, ResolvedCall
 from duckflow.tools.shell import TAKE_OVER
 
 
-class Dispatcher:
+@dataclass(eq=False)
+class Dispatcher(SessionPart):
     """Runs the actions of decisions in order, and the actions of background tasks (A3, A4)."""
 
-    def __init__(
-        self,
-        session: Session,
-        catalogue: Catalogue,
-        gate: Gate,
-        effects: CommandEffects,
-        steps: Steps,
-        hooks: Hooks,
-        runner: ActionRunner,
-    ) -> None:
-        self._session = session
-        self._catalogue = catalogue
-        self._gate = gate
-        self._effects = effects
-        self._steps = steps
-        self._hooks = hooks
-        self._runner = runner
-        self._log = runner.log
-        self._hook_answer: tuple[str, str] | None = None
-        """Digest of the last call that hooks judged, and their reason to ask the user."""
+    _catalogue: Catalogue
+    _gate: Gate
+    _effects: CommandEffects
+    _steps: Steps
+    _hooks: Hooks
+    _runner: ActionRunner
+    _hook_answer: tuple[str, str] | None = None
+    """Digest of the last call that hooks judged, and their reason to ask the user."""
 
-    @property
-    def _state(self) -> AgentState:
-        return self._session.state
+    def queue(self, decided: DecisionResult, used: Sequence[events.UsageReported]) -> None:
+        """Record a decision, which queues its actions. Changes that it doubts are held back once (A5)."""
+        decision, state = decided.decision, self._state
+        doubted = self.changing(decision.actions) if decision.objection else ()
+        made = events.DecisionMade(
+            loop=(state.request.loops if state.request else 0) + 1,
+            decision=decision,
+            exchange=decided.exchange,
+            held=() if state.doubted else doubted,
+            closing=decided.closing,
+        )
+        said = (events.Reply(text=decision.reply),) if decision.reply.strip() else ()
+        self._session.record(*used, made, *said)
+        if doubted and state.doubted and not state.attended:
+            doubt = events.ErrorReported(
+                key="decision.doubt", values={"doubt": decision.objection}, notice=True
+            )
+            self._session.record(doubt)
 
     async def run_queue(self) -> bool:
         """Run the queued actions. Return False if the next action waits for the user's approval."""
@@ -71,8 +70,8 @@ class Dispatcher:
         """End the background commands. Return True if actions that apply their effects were queued (G11)."""
         left = await self._effects.left_over(self._state, background=True, cancelled=cancelled)
         how = "cancelled" if cancelled else "with_request"
-        ended = (CommandEnded(command=one, how=how) for one in self._state.background_commands)
-        self._session.record(*ended, *((ActionQueued(actions=left),) if left else ()))
+        ended = (events.CommandEnded(command=one, how=how) for one in self._state.background_commands)
+        self._session.record(*ended, *((events.ActionQueued(actions=left),) if left else ()))
         return bool(left)
 
     async def settle_background(self, *, cancelled: bool = False) -> None:
@@ -87,12 +86,12 @@ class Dispatcher:
         """Ask the user about the effects of a cancelled command. They are not discarded unasked (G9)."""
         left = await self._effects.left_over(self._state, background=False, cancelled=True)
         if left:
-            self._session.record(ActionQueued(actions=left))
+            self._session.record(events.ActionQueued(actions=left))
             await self._run_next(self._state.queue[0])
 
     async def look_again(self) -> None:
         """Read the files again that changed since the model saw them."""
-        await self.run_now(await self._log.changed_files())
+        await self.run_now(await asyncio.to_thread(self._runner.log.changed_files))
 
     async def look_at_mentions(self, text: str) -> None:
         """Give the model the items, other than files, that the user's message mentions with @."""
@@ -101,12 +100,12 @@ class Dispatcher:
 
     def changing(self, actions: Sequence[Action]) -> tuple[int, ...]:
         """Return the indexes of the actions that may change something."""
-        return tuple(place for place, one in enumerate(actions) if not self._catalogue.only_looks(one))
+        return self._catalogue.changing(actions)
 
     def refuse_queue(self, reason: str) -> None:
         """Refuse all queued actions, and give the model the reason."""
         if self._state.queue:
-            self._log.refuse(self._state.queue[0], Refused(reason), None)
+            self._runner.log.refuse(self._state.queue[0], Refused(reason), None)
 
     async def run_now(self, actions: Sequence[Action], *, by_user: bool = False) -> None:
         """Run actions of the program or the user. Skip reads that the user would have to approve."""
@@ -115,7 +114,7 @@ class Dispatcher:
             if not await self._gate.asks_to_read(call):
                 await self._run(ReviewedCall(call), may_ask=False, by_user=by_user)
 
-    async def run_task(self, task: Task) -> ActionFinished:
+    async def run_task(self, task: Task) -> events.ActionFinished:
         """Run one background task. If it needs the user's approval, wait for the answer."""
         action = Action(operation=task.operation, args=task.args, reasoning=purpose_of(self._state, task))
         await self._catalogue.source.ready()
@@ -124,7 +123,7 @@ class Dispatcher:
             try:
                 reviewed = await self._permit_task(task, self._resolve(waiting[0]))
             except ToolError as error:
-                return self._log.refuse(waiting[0], error, task.task_id)
+                return self._runner.log.refuse(waiting[0], error, task.task_id)
             ended = await self._run(reviewed, task_id=task.task_id)
             if ended.outcome == "ok" and (*ended.then, *waiting[1:]):
                 waiting = [*ended.then, *waiting[1:]]  # for example, to apply the effects of a command
@@ -139,7 +138,7 @@ class Dispatcher:
         try:
             reviewed = await self._review(self._resolve(action), self._state.objection)
         except ToolError as error:
-            self._log.refuse(action, error, None)
+            self._runner.log.refuse(action, error, None)
             return True
         approval = reviewed.approval
         if approval is not None and approval.digest != self._state.approved:
@@ -167,7 +166,7 @@ class Dispatcher:
         except ToolError:
             return None
 
-    async def edit(self, approval: Approval, text: str) -> ApprovalAnswered:
+    async def edit(self, approval: Approval, text: str) -> events.ApprovalAnswered:
         """Approve the action as the user edited it. If its files have changed, the user is asked again."""
         if not approval.editable:
             raise UsageError("approval.not_editable", operation=approval.action.operation)
@@ -178,17 +177,17 @@ class Dispatcher:
             raise UsageError("approval.edit_refused", reason=str(error)) from error
         asked = reviewed.approval
         same = asked is not None and asked.before == approval.before
-        return ApprovalAnswered(
+        return events.ApprovalAnswered(
             approval_id=approval.approval_id,
             yes=True,
             edited=edited,
             digest=asked.digest if asked and same else "",
         )
 
-    async def refuse(self, answered: ApprovalAnswered) -> None:
+    async def refuse(self, answered: events.ApprovalAnswered) -> None:
         """Record a refusal, and discard the effects of a command on its copy."""
         action, *rest = self._state.queue
-        refusal = ActionFinished(
+        refusal = events.ActionFinished(
             action_id="",
             operation=action.operation,
             outcome="refused",
@@ -214,7 +213,7 @@ class Dispatcher:
                 return reviewed
             await self._session.wait_until(lambda state: state.approval is None)
             asked = replace(approval, approval_id=f"p{self._state.seq + 1}", task_id=task.task_id)
-            self._session.record(ApprovalRequested(approval=asked))
+            self._session.record(events.ApprovalRequested(approval=asked))
             self._hooks.notify("permission_prompt", asked.action.operation)
             await self._session.wait_until(lambda state: state.approval is None)
 
@@ -233,7 +232,7 @@ class Dispatcher:
         task_id: str | None = None,
         may_ask: bool = True,
         by_user: bool = False,
-    ) -> ActionFinished:
+    ) -> events.ActionFinished:
         self._hook_answer = None
         try:
             return await self._runner.run(reviewed, task_id=task_id, may_ask=may_ask, by_user=by_user)

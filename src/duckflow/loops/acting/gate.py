@@ -5,6 +5,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from duckflow.config.settings import GateSettings
@@ -16,7 +17,6 @@ from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.domain.reduce.objective import digest_of
 from duckflow.domain.state import AgentState
 from duckflow.loops.acting.approvals import ChangeOutline, ask_about
-from duckflow.loops.calls import ResolvedCall
 from duckflow.safety.files.outside import OutsideFile, find_outside
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.command_risk import Place, named_files, similar_commands
@@ -30,7 +30,7 @@ from duckflow.safety.policy.protected import (
 )
 from duckflow.safety.policy.risk import ActionFacts, Assessment, added_text, assess, rate
 from duckflow.safety.sandbox.view.levels import Sandbox
-from duckflow.tools.catalogue import Proposal
+from duckflow.tools.catalogue import Proposal, ResolvedCall
 
 SAID_NO_BEFORE = (
     "The user said no to exactly this before. Do not try it again: do something else, or say why it matters."
@@ -61,24 +61,17 @@ class ReviewedCall(NamedTuple):
     proposal: Proposal = Proposal()
 
 
+@dataclass(eq=False)
 class Gate:
     """Reviews each call before it runs. `sandbox` finds the sandbox for commands."""
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        sandbox: Callable[[], Awaitable[Sandbox]],
-        settings: GateSettings,
-        *,
-        network_open: bool = False,
-    ) -> None:
-        self._workspace = workspace
-        self._sandbox = sandbox
-        self._settings = settings
-        self._network_open = network_open
-        self._told = False
-        self._shown: ReviewedCall | None = None
-        """Last write about which the user was asked."""
+    _workspace: Workspace
+    _sandbox: Callable[[], Awaitable[Sandbox]]
+    _settings: GateSettings
+    _network_open: bool
+    _told: bool = False
+    _shown: ReviewedCall | None = None
+    """Last write about which the user was asked."""
 
     async def notice(self, state: AgentState) -> ErrorReported | None:
         """Return a notice, once, if mode `auto` must ask questions because commands can't work on a copy."""

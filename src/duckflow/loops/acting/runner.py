@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import nullcontext
+from dataclasses import dataclass
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import ActionFinished
@@ -13,31 +14,22 @@ from duckflow.loops.acting.approvals import permit_of
 from duckflow.loops.acting.command_effects import CommandEffects
 from duckflow.loops.acting.gate import ReviewedCall
 from duckflow.loops.hooks.hooks import Hooks
-from duckflow.loops.session import Session
+from duckflow.loops.session import SessionPart
 from duckflow.loops.undo.snapshots import Snapshots
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.atomic import ChangedMeanwhile
 from duckflow.tools.catalogue import ToolResult
 
 
-class ActionRunner:
+@dataclass(eq=False)
+class ActionRunner(SessionPart):
     """Runs calls that the gate allowed, and records them in `log`."""
 
-    def __init__(
-        self,
-        session: Session,
-        log: ActionLog,
-        effects: CommandEffects,
-        snapshots: Snapshots,
-        checks: Checks,
-        hooks: Hooks,
-    ) -> None:
-        self.log = log
-        self._session = session
-        self._effects = effects
-        self._snapshots = snapshots
-        self._checks = checks
-        self._hooks = hooks
+    log: ActionLog
+    _effects: CommandEffects
+    _snapshots: Snapshots
+    _checks: Checks
+    _hooks: Hooks
 
     async def run(
         self, reviewed: ReviewedCall, *, task_id: str | None, may_ask: bool, by_user: bool
@@ -50,7 +42,7 @@ class ActionRunner:
         try:
             result = await self._call(reviewed, access)
             result = await self._effects.settle(
-                self._session.state, reviewed.call, result, access, may_ask=may_ask, by_user=by_user
+                self._state, reviewed.call, result, access, may_ask=may_ask, by_user=by_user
             )
             if may_ask:
                 result = await self._hooks.after(reviewed.call, result)

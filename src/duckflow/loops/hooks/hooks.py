@@ -11,11 +11,10 @@ from duckflow.domain.extensions import Hook, HookEvent
 from duckflow.domain.frozen import replace
 from duckflow.domain.modes import Mode
 from duckflow.domain.patterns import lazy_regex
-from duckflow.loops.calls import ResolvedCall
 from duckflow.loops.hooks.known_tools import KnownTool, fits, known_as, matches
 from duckflow.loops.hooks.verdicts import HookShell, HookVerdict, read_verdict
 from duckflow.loops.session import Session
-from duckflow.tools.catalogue import ToolResult
+from duckflow.tools.catalogue import ResolvedCall, ToolResult
 
 PERMISSION_MODES: dict[Mode, str] = {
     "plan": "plan",

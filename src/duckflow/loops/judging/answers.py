@@ -6,31 +6,25 @@ from duckflow.domain.decision import Action
 from duckflow.domain.events import ApprovalAnswered, ConsultationAnswered, Reply
 from duckflow.domain.questions.approval import AnswerApproval, Approval
 from duckflow.domain.questions.consultation import ChoiceEffect, ChooseWay, effect_of
-from duckflow.domain.state import AgentState
 from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.i18n.catalogue import text
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.judging.advice import find_cause, progress_text, second_opinion
 from duckflow.loops.judging.consultation import wish
 from duckflow.loops.pacing import Pacing
-from duckflow.loops.session import Session
+from duckflow.loops.session import SessionPart
 from duckflow.loops.steps import Steps
 from duckflow.loops.thinking.advisor import Advisor
 
 
 @dataclass(eq=False)
-class UserAnswers:
+class UserAnswers(SessionPart):
     """Carries out answers. Gets advice before it records an answer, so that a failure changes nothing."""
 
-    _session: Session
     _dispatcher: Dispatcher
     _advisor: Advisor
     _steps: Steps
     _pacing: Pacing
-
-    @property
-    def _state(self) -> AgentState:
-        return self._session.state
 
     async def approve(self, approval: Approval, answer: AnswerApproval) -> None:
         """Record the answer to an approval, with the action that the user may have edited."""
@@ -43,14 +37,12 @@ class UserAnswers:
                 reason=answer.reason,
                 allowed=approval.kind if answer.yes and answer.always else None,
             )
-        if approval.task_id is not None:
-            self._session.record(answered)
-            return
-        if answered.yes:
+        if answered.yes or approval.task_id is not None:
             self._session.record(answered)
         else:
             await self._dispatcher.refuse(answered)
-        self._steps.answer_approval(yes=answered.yes)
+        if approval.task_id is None:
+            self._steps.answer_approval(yes=answered.yes)
 
     async def choose(self, answer: ChooseWay) -> RequestOutcome | None:
         """Carry out the answer to the open consultation. Return the outcome, None if the work continues."""

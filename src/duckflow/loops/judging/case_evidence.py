@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from duckflow.domain.files.caches import is_cache
@@ -14,7 +15,7 @@ from duckflow.evaluation.checks import Checks
 from duckflow.evaluation.facts import Fact, as_evidence, check_files
 from duckflow.evaluation.known_tests import KnownRun
 from duckflow.evaluation.related_tests import is_test
-from duckflow.loops.session import Session
+from duckflow.loops.session import SessionPart
 from duckflow.loops.undo.differences import Differences
 from duckflow.prompts.evidence import evidence_in
 from duckflow.prompts.shortening import fair_shares, fold_removed, narrow, shorten
@@ -55,20 +56,17 @@ class CaseEvidence(NamedTuple):
         return (*self.found, *self.checks)
 
 
-class CaseEvidenceCollector:
+@dataclass(eq=False)
+class CaseEvidenceCollector(SessionPart):
     """Collects evidence about the open request of a session."""
 
-    def __init__(
-        self, session: Session, workspace: Workspace, differences: Differences, checks: Checks
-    ) -> None:
-        self._session = session
-        self._workspace = workspace
-        self._differences = differences
-        self._checks = checks
+    _workspace: Workspace
+    _differences: Differences
+    _checks: Checks
 
     async def collect(self, request: Request) -> CaseEvidence:
         """Examine the changed files, run the checks, and number both as evidence."""
-        state = self._session.state
+        state = self._state
         changed = await asyncio.to_thread(self._visible, request)
         facts = await asyncio.to_thread(check_files, self._workspace, changed, request.removed)
         made = [one for one in state.change_sets if one.request_id == request.request_id]
@@ -91,7 +89,7 @@ class CaseEvidenceCollector:
             before=await self._differences.before(made, there),
             commands=[run.command for run in request.commands],
         )
-        checks = as_evidence((*facts, *results), self._session.state.evidence_count + 1)
+        checks = as_evidence((*facts, *results), self._state.evidence_count + 1)
         ids = (one.evidence_id for one in checks[len(facts) :])
         return CaseEvidence(
             changed=changed,

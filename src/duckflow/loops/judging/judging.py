@@ -9,7 +9,7 @@ from duckflow.domain.decision import TALK, Action, Decision
 from duckflow.domain.errors import BadAnswer, ProviderError
 from duckflow.domain.events import AttemptPlanned, ErrorReported, Evaluated, RequirementsFound
 from duckflow.domain.frozen import replace
-from duckflow.domain.state import AgentState, Request
+from duckflow.domain.state import Request
 from duckflow.domain.text import one_line
 from duckflow.domain.work.objective import EvaluationCase, SatisfactionEvaluation, TaskObjective
 from duckflow.evaluation.continuation import build_continuation, equal_to_failed
@@ -17,7 +17,7 @@ from duckflow.evaluation.facts import Fact
 from duckflow.evaluation.verdict import build_case, compute_verdict, judge_by_facts, needs_evaluation
 from duckflow.loops.judging.case_evidence import CaseEvidenceCollector
 from duckflow.loops.judging.verification import Verification
-from duckflow.loops.session import Session
+from duckflow.loops.session import SessionPart
 from duckflow.loops.thinking.advisor import Advisor
 from duckflow.prompts.continuation import continuation_text, plan_text, retry_text
 from duckflow.prompts.evidence import evidence_in
@@ -42,19 +42,14 @@ _LINE = 600
 
 
 @dataclass(eq=False)
-class Judging:
+class Judging(SessionPart):
     """Judges the open request of a session."""
 
-    _session: Session
     _advisor: Advisor
     _verifying: Verification
     _collector: CaseEvidenceCollector
     _max_iterations: int
     _search: asyncio.Task[None] | None = None
-
-    @property
-    def _state(self) -> AgentState:
-        return self._session.state
 
     def begin(self, decision: Decision, named: Sequence[str] = ()) -> None:
         """Start a background search for requirements, unless the decision named them or is only talk (J1)."""

@@ -1,6 +1,7 @@
 """The advisor asks the side questions of `services/`, and records the usage of every model call."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from duckflow.dialects.dialect import ModelCall
 from duckflow.domain.errors import ProviderError
@@ -8,20 +9,17 @@ from duckflow.domain.events import UsageReported
 from duckflow.domain.live_updates import LiveUpdate
 from duckflow.domain.model import TierName, Usage
 from duckflow.llm.tiers import Tiers
-from duckflow.loops.session import Session
+from duckflow.loops.session import SessionPart
 from duckflow.pacemaker.effort import effort_for_question
 from duckflow.services.questions import Answer, Draft, Question, put
 
 
-class Advisor:
+@dataclass(eq=False)
+class Advisor(SessionPart):
     """Asks a side question to the model that it names."""
 
-    def __init__(
-        self, session: Session, tiers: Tiers, price: Callable[[str, Usage], Awaitable[float | None]]
-    ) -> None:
-        self._session = session
-        self._tiers = tiers
-        self._price = price
+    _tiers: Tiers
+    _price: Callable[[str, Usage], Awaitable[float | None]]
 
     async def is_small(self, tier: TierName) -> bool:
         """Return whether the model of a tier (creative, fast and so on) is small."""
@@ -41,7 +39,7 @@ class Advisor:
             if client.traits.small and not asked.small and question.otherwise is not None:
                 return question.otherwise()
             await self._session.pause()
-            effort = effort_for_question(self._session.state, asked.effort)
+            effort = effort_for_question(self._state, asked.effort)
             answer, tokens = await put(client, question, on_update, effort)
         except ProviderError as error:
             await self.report_failed(asked.tier, asked.output, error)

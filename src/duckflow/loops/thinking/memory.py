@@ -11,7 +11,7 @@ from duckflow.domain.text import cut, one_line
 from duckflow.domain.work.memory import LONGEST_MEMORY, MemoryKind
 from duckflow.domain.work.objective import AttemptResult
 from duckflow.domain.work.outcomes import RequestOutcome
-from duckflow.loops.session import Session
+from duckflow.loops.session import SessionPart
 from duckflow.store.memory import Memories
 
 MOST_MEMORIES = 500
@@ -24,10 +24,9 @@ _KINDS: dict[RequestOutcome, MemoryKind] = {"done": "worked", "accepted": "accep
 
 
 @dataclass(eq=False)
-class SessionMemory:
+class SessionMemory(SessionPart):
     """Recalls memories and learns new ones, if the settings allow it."""
 
-    _session: Session
     _memories: Memories
     _traits: Callable[[], Awaitable[ModelTraits]]
     _enabled: bool
@@ -36,7 +35,7 @@ class SessionMemory:
         """Show the model the memories related to the message, once. A small model has no room for them."""
         if not self._enabled or (await self._traits()).small:
             return
-        state = self._session.state
+        state = self._state
         found = await asyncio.to_thread(self._memories.recall, text, state.workspace, MOST_MEMORIES)
         lately = [entry.text for entry in state.transcript[-_LATELY:]]
         news = tuple(one.text for one in found if not any(one.text in told for told in lately))
@@ -48,7 +47,7 @@ class SessionMemory:
         kind = _KINDS.get(outcome)
         if kind is None or not self._enabled or (lesson := lesson_of(request)) is None:
             return ()
-        return (MemoryKept(kind=kind, text=lesson, workspace=self._session.state.workspace),)
+        return (MemoryKept(kind=kind, text=lesson, workspace=self._state.workspace),)
 
 
 def lesson_of(request: Request) -> str | None:

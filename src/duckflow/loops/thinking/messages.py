@@ -9,7 +9,7 @@ from duckflow.domain.decision import Action
 from duckflow.domain.events import ErrorReported, UserMessage
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.hooks.hooks import Hooks
-from duckflow.loops.session import Session
+from duckflow.loops.session import SessionPart
 from duckflow.loops.thinking.files_note import read_files_note
 from duckflow.loops.thinking.model import DecisionModel
 from duckflow.loops.thinking.pictures import find_pictures
@@ -20,10 +20,9 @@ _MOST_NAMED = 3
 
 
 @dataclass(eq=False)
-class MessageReader:
+class MessageReader(SessionPart):
     """Prepares messages for the model of a session."""
 
-    _session: Session
     _hooks: Hooks
     _workspace: Workspace
     _look: WorkspaceLook
@@ -36,7 +35,7 @@ class MessageReader:
         if added is None:
             return None
         note = await asyncio.to_thread(read_files_note, self._workspace)
-        if note == self._session.state.files_note:
+        if note == self._state.files_note:
             note = ""
         pictures, problems = await asyncio.to_thread(find_pictures, text, self._workspace)
         message = UserMessage(request_id=request_id, text=text, note=note, added=added, pictures=pictures)

@@ -1,6 +1,7 @@
 """The model that makes decisions: opened when needed, and asked in a format that it understands."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from pydantic import JsonValue
 
@@ -15,7 +16,7 @@ from duckflow.domain.events import ErrorReported, ModelChanged, UsageReported
 from duckflow.domain.model import ModelClient, ModelTraits, TierName
 from duckflow.domain.state import AgentState, Request, RulesUse
 from duckflow.llm.tiers import Tiers
-from duckflow.loops.session import Session
+from duckflow.loops.session import SessionPart
 from duckflow.loops.thinking.advisor import Advisor
 from duckflow.loops.thinking.rules import Rules, RulesTooLong
 from duckflow.loops.thinking.small_models import WorkspaceLook
@@ -99,17 +100,15 @@ class Dialects:
         return _refusals(decision, lambda action: self._catalogue.get(action.operation))
 
 
-class DecisionModel:
+@dataclass(eq=False)
+class DecisionModel(SessionPart):
     """Makes decisions with the creative tier. Simple work goes to the fast tier."""
 
+    _tiers: Tiers
+    _advisor: Advisor
+    _dialects: Dialects
     tier: TierName = "creative"
     """Tier of the current or last decision."""
-
-    def __init__(self, session: Session, tiers: Tiers, advisor: Advisor, dialects: Dialects) -> None:
-        self._session = session
-        self._tiers = tiers
-        self._advisor = advisor
-        self._dialects = dialects
 
     async def traits(self) -> ModelTraits:
         """Open the model, and return its traits."""
@@ -124,7 +123,7 @@ class DecisionModel:
     async def warm(self) -> None:
         """Open the model before it is needed, and let a small one read the fixed part of its prompts."""
         try:
-            await self._dialects.warm(await self._client(), self._session.state.rules_use)
+            await self._dialects.warm(await self._client(), self._state.rules_use)
         except (ProviderError, RulesTooLong):
             return  # the first message gets the same error and reports it
 
@@ -144,7 +143,7 @@ class DecisionModel:
 
     async def preview(self, state: AgentState) -> RenderedPrompt:
         """Return the prompt for this state without sending it."""
-        current = state is self._session.state
+        current = state is self._state
         return await self._dialects.preview(await self._client(), state, current=current)
 
     async def _decide(self, state: AgentState) -> DecisionResult:

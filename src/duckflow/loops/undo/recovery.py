@@ -4,17 +4,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from duckflow.domain import events
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError, UserError
-from duckflow.domain.events import (
-    ActionFinished,
-    ActionOutcome,
-    ActionStarted,
-    CommandEnded,
-    Recovered,
-    StoredEvent,
-    UserMessage,
-)
 from duckflow.domain.files.changes import FileChange, net_changes
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut, one_line
@@ -28,7 +20,7 @@ from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.kept_files import KeptFiles
 
 _LABEL = 120
-_OUTCOMES: dict[Finding, ActionOutcome] = {"done": "ok", "not_done": "failed", "unknown": "unknown"}
+_OUTCOMES: dict[Finding, events.ActionOutcome] = {"done": "ok", "not_done": "failed", "unknown": "unknown"}
 _TEXTS: dict[Finding, str] = {
     "done": "The program was stopped right after this; the files show that it was done.",
     "not_done": "The program was stopped before this took effect: nothing was changed or tried again.",
@@ -53,7 +45,7 @@ def finish_applying(copies: Path, workspace: Workspace, kept: KeptFiles) -> None
 
 def recover(
     session: Session, workspace: Workspace, kept: KeptFiles, log: SqliteEventLog
-) -> tuple[ActionFinished, ...]:
+) -> tuple[events.ActionFinished, ...]:
     """Record how the actions ended that a crash interrupted. Call it once, when a session is opened again."""
     state = session.state
     if not _was_interrupted(state):
@@ -61,7 +53,7 @@ def recover(
     waiting = state.approval is not None and state.approval.task_id is None
     succeeded = _finished(log.load(state.session_id))
     found: dict[Finding, list[str]] = {"done": succeeded, "not_done": [], "unknown": []}
-    ended: list[ActionFinished] = []
+    ended: list[events.ActionFinished] = []
     for running in (state.running, state.task_running):
         if running is not None:
             finding, changes = _look(running, workspace, kept, state.session_id)
@@ -74,20 +66,20 @@ def recover(
         with suppress(ValueError):  # the command started successfully, but how it ended is unknown
             found["done"].remove(label)
     session.record(
-        Recovered(
+        events.Recovered(
             finished=tuple(found["done"]),
             not_done=tuple(found["not_done"]),
             unknown=tuple(found["unknown"]),
             not_run=() if waiting else tuple(map(_label, state.queue)),
         ),
-        *(CommandEnded(command=one, how="unknown") for one in background),
+        *(events.CommandEnded(command=one, how="unknown") for one in background),
         *kept.take_notices(),
     )
     return tuple(ended)
 
 
 def _look(
-    running: ActionStarted, workspace: Workspace, kept: KeptFiles, session_id: str
+    running: events.ActionStarted, workspace: Workspace, kept: KeptFiles, session_id: str
 ) -> tuple[Finding, tuple[FileChange, ...]]:
     if running.effect in ("read", "consent", "fetch"):
         return "not_done", ()  # they have no effect until their result is recorded
@@ -111,11 +103,11 @@ def _look(
 
 
 def _end(
-    running: ActionStarted, finding: Finding, changes: tuple[FileChange, ...], session: Session
-) -> ActionFinished:
+    running: events.ActionStarted, finding: Finding, changes: tuple[FileChange, ...], session: Session
+) -> events.ActionFinished:
     left = session.state.queue if running.task_id is None else ()
     path = running.action.args.get("path")
-    ended = ActionFinished(
+    ended = events.ActionFinished(
         action_id=running.action_id,
         operation=running.action.operation,
         outcome=_OUTCOMES[finding],
@@ -143,16 +135,16 @@ def _was_interrupted(state: AgentState) -> bool:
     return working or state.background_runs
 
 
-def _finished(earlier: Sequence[StoredEvent]) -> list[str]:
+def _finished(earlier: Sequence[events.StoredEvent]) -> list[str]:
     started: dict[str, Action] = {}
     done: list[str] = []
     for recorded in earlier:
         match recorded.event:
-            case UserMessage():
+            case events.UserMessage():
                 started, done = {}, []
-            case ActionStarted() as event:
+            case events.ActionStarted() as event:
                 started[event.action_id] = event.action
-            case ActionFinished(outcome="ok") as event if event.action_id in started:
+            case events.ActionFinished(outcome="ok") as event if event.action_id in started:
                 done.append(_label(started[event.action_id]))
             case _:
                 pass

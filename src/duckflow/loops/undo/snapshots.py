@@ -7,6 +7,7 @@ times changed. If there is too much to copy, nothing is copied, and undo reports
 import time
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,28 +42,30 @@ class _Known(NamedTuple):
     size: int
 
 
+@dataclass(eq=False)
 class Snapshots:
     """Snapshots of one workspace, kept with the earlier file contents for undo."""
 
-    def __init__(
-        self, workspace: Workspace, kept: KeptFiles, ripgrep: Path | None, limits: SnapshotLimits
-    ) -> None:
-        self._workspace = workspace
-        self._kept = kept
-        self._ripgrep = ripgrep
-        self._limits = limits
-        self._known: dict[str, _Known] = {}
-        self._session_id: str | None = None
+    _workspace: Workspace
+    _kept: KeptFiles
+    _ripgrep: Path | None
+    _limits: SnapshotLimits
+    _known: dict[str, _Known] = field(default_factory=dict[str, _Known])
+    _session_id: str | None = None
 
     @asynccontextmanager
     async def around(self, access: Access) -> AsyncGenerator[None]:
         """Add the changes made inside the block to the changes of the action, if a snapshot was possible."""
-        before = await self._take(access.owner.session_id)
+        before: Seen | None = None
+        with suppress(ToolError, UserError):
+            before = await self._take(access.owner.session_id)
         try:
             yield
         finally:
             if before is not None:
-                access.add(*await self._changes(access.owner, before))
+                with suppress(ToolError, UserError):
+                    files = await self._listed()
+                    access.add(*await run_in_thread(self._compare, access.owner, before, files))
 
     def close(self) -> None:
         """Drop the snapshot, which is needed only while commands can run."""
@@ -70,11 +73,8 @@ class Snapshots:
             self._kept.drop_snapshot(self._session_id)
 
     async def _take(self, session_id: str) -> Seen | None:
-        try:
-            files = await self._listed()
-            return await run_in_thread(self._copy, session_id, files) if files is not None else None
-        except (ToolError, UserError):
-            return None
+        files = await self._listed()
+        return await run_in_thread(self._copy, session_id, files) if files is not None else None
 
     async def _listed(self) -> list[str] | None:
         if not self._limits.files or not self._kept.limit:
@@ -121,13 +121,6 @@ class Snapshots:
         except ToolError:
             return None
         return content.data if content else None
-
-    async def _changes(self, owner: ChangeOwner, before: Seen) -> tuple[FileChange, ...]:
-        try:
-            files = await self._listed()
-            return await run_in_thread(self._compare, owner, before, files)
-        except (ToolError, UserError):
-            return ()
 
     def _compare(
         self, owner: ChangeOwner, before: Seen, files: Iterable[str] | None

@@ -1,6 +1,7 @@
 """Undo of changes, by action or by request, and the diff since then (G8)."""
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from duckflow.domain.files.changes import FOLDER, ChangeSet, FileChange, LeftFil
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.apply import apply
 from duckflow.domain.state import AgentState, new_state
-from duckflow.loops.session import Session
+from duckflow.loops.session import SessionPart
 from duckflow.loops.undo.differences import Differences
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.path_states import PathState
@@ -63,19 +64,13 @@ def _covered(sets: Iterable[ChangeSet]) -> Iterable[str]:
 _BATCH = 256
 
 
-class Undo:
+@dataclass(eq=False)
+class Undo(SessionPart):
     """Undoes changes for the user, not for the model. Each undo is an event that `redo` can undo."""
 
-    def __init__(self, session: Session, workspace: Workspace, kept: KeptFiles, log: SqliteEventLog) -> None:
-        self._session = session
-        self._workspace = workspace
-        self._kept = kept
-        self._log = log
-        self._differences = Differences(workspace, kept)
-
-    @property
-    def _state(self) -> AgentState:
-        return self._session.state
+    _workspace: Workspace
+    _kept: KeptFiles
+    _log: SqliteEventLog
 
     async def undo(self, count: int = 1) -> UndoReport:
         """Undo the last `count` actions that changed files, in this session and if needed an earlier one."""
@@ -107,7 +102,7 @@ class Undo:
         made = [one for one in known if one.changes and not one.by_undo]
         if made and not session:
             made = [one for one in made if one.request_id == made[-1].request_id]
-        return "".join((await self._differences.since(made)).values())
+        return "".join((await Differences(self._workspace, self._kept).since(made)).values())
 
     async def _known(self, count: int = 1) -> Sequence[ChangeSet]:
         """Return this session's change sets. If they are too few, those of an earlier session come first."""

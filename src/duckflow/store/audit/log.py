@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from duckflow.store.audit.entries import GENESIS, AuditEntry, Fields, write_entry
 from duckflow.store.audit.seals import create_key, read_key
+from duckflow.store.database.connections import sibling_file
 from duckflow.store.database.database import Database
-from duckflow.store.database.opening import sibling_file
 
 _LAST = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1"
 _INSERT = "INSERT INTO audit (number, body, hash, seal) VALUES (?, ?, ?, ?)"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from duckflow.config.toml_file import save_text
-from duckflow.store.database.opening import sibling_file
+from duckflow.store.database.connections import sibling_file
 
 _BYTES = 32
 

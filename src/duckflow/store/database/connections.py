@@ -1,14 +1,23 @@
-"""Opens connections to the database file: durable, with a timeout, checked for damage, and migrated."""
+"""Opens the database file: private, durable, checked for damage, migrated, and by one process at a time."""
 
+import fcntl
+import os
 import sqlite3
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
+from duckflow.domain.errors import UserError
 from duckflow.store.database.errors import is_damage
-from duckflow.store.database.migrations import MIGRATIONS, Migrations, migrate
+from duckflow.store.database.migrations import MIGRATIONS, Migrations
 
 Check = Literal["quick_check", "integrity_check"] | None
+
+_PAUSE_S = 0.02
 
 # WAL allows reading during a write; FULL makes sure that commits survive a power cut.
 _SETTINGS = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "secure_delete = ON")
@@ -48,3 +57,70 @@ def _tells_damage(error: BaseException) -> bool:
     if isinstance(error, sqlite3.DatabaseError):
         return is_damage(error) or "unsupported file format" in str(error)
     return isinstance(error, UnicodeDecodeError)  # raised when SQLite's own message quotes damaged text
+
+
+def migrate(connection: sqlite3.Connection, path: Path, steps: Migrations = MIGRATIONS) -> None:
+    """Apply the missing steps, all or none. Refuse a file of a newer version of Duckflow."""
+    had = _version(connection)
+    if had > len(steps):
+        raise UserError("store.newer", path=str(path))
+    if had < len(steps):
+        with transaction(connection):
+            # Read the version again: another process may have applied steps while this one waited.
+            for statement in chain.from_iterable(steps[_version(connection) :]):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {len(steps)}")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def sibling_file(path: Path, suffix: str) -> Path:
+    """Return the path of a file beside the database, named like SQLite's own."""
+    return path.with_name(path.name + suffix)
+
+
+def make_private(path: Path) -> None:
+    """Create the file as private, or make it private. SQLite's companion files get the same mode."""
+    # Closing an existing file would release the locks of all other connections of this process.
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        if path.stat().st_mode & 0o077:
+            path.chmod(0o600)
+
+
+@contextmanager
+def alone(path: Path, patience_s: float) -> Generator[None]:
+    """Hold a lock, so that no other process can open, check or repair the file meanwhile."""
+    lock = os.open(sibling_file(path, "-lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    end = time.monotonic() + patience_s
+    try:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as exc:
+                if time.monotonic() >= end:
+                    busy = sqlite3.OperationalError("another process is opening the file")
+                    busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
+                    raise busy from exc
+            time.sleep(_PAUSE_S)
+        yield
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Generator[None]:
+    """Run a transaction. IMMEDIATE waits until no one else writes; DEFERRED allows others to write."""
+    connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # SQLite has already rolled back after some errors, such as a full disk.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

@@ -8,10 +8,17 @@ from pathlib import Path
 
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import ErrorReported
-from duckflow.store.database.connections import Check, DatabaseDamaged, connect
+from duckflow.store.database.connections import (
+    Check,
+    DatabaseDamaged,
+    alone,
+    connect,
+    make_private,
+    sibling_file,
+    transaction,
+)
 from duckflow.store.database.errors import is_damage, translated
 from duckflow.store.database.migrations import MIGRATIONS, Migrations
-from duckflow.store.database.opening import alone, make_private, sibling_file, transaction
 from duckflow.store.database.recovery import recover
 
 CHEAP_CHECK = 10_000_000

@@ -1,12 +1,6 @@
 """The tables, as an append-only list of steps. A file records how many steps were applied to it."""
 
-import sqlite3
 from collections.abc import Sequence
-from itertools import chain
-from pathlib import Path
-
-from duckflow.domain.errors import UserError
-from duckflow.store.database.opening import transaction
 
 Migrations = Sequence[Sequence[str]]
 """A list of steps, each a list of SQL statements."""
@@ -85,20 +79,3 @@ _INBOX = (
     "CREATE INDEX inbox_waiting ON inbox (session_id) WHERE result IS NULL",
 )
 MIGRATIONS: Migrations = (_SESSIONS_AND_EVENTS, _OUTCOMES, _AUDIT, _MEMORY, _SEALS, _INBOX)
-
-
-def migrate(connection: sqlite3.Connection, path: Path, steps: Migrations = MIGRATIONS) -> None:
-    """Apply the missing steps, all or none. Refuse a file of a newer version of Duckflow."""
-    had = _version(connection)
-    if had > len(steps):
-        raise UserError("store.newer", path=str(path))
-    if had < len(steps):
-        with transaction(connection):
-            # Read the version again: another process may have applied steps while this one waited.
-            for statement in chain.from_iterable(steps[_version(connection) :]):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {len(steps)}")
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])

@@ -12,9 +12,8 @@ from typing import Any, get_args
 
 from duckflow.domain.events import ErrorReported
 from duckflow.domain.work.memory import MemoryKind
-from duckflow.store.database.connections import connect
+from duckflow.store.database.connections import connect, make_private, sibling_file, transaction
 from duckflow.store.database.event_rows import known_events
-from duckflow.store.database.opening import make_private, sibling_file, transaction
 from duckflow.store.database.session_rows import note
 
 _LOGS = ("-wal", "-shm")
