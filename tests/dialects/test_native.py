@@ -8,6 +8,7 @@ import pytest
 
 from duckflow.dialects.native import MAX_REPAIRS, Native
 from duckflow.dialects.native_tools import native_tools
+from duckflow.dialects.prompt import PromptFrame
 from duckflow.domain.decision import Decision
 from duckflow.domain.errors import BadAnswer, ToolError
 from duckflow.domain.live_updates import LiveUpdate, ReplyPiece, ReplyVoid
@@ -24,7 +25,6 @@ from duckflow.domain.model import (
 from duckflow.domain.reduce.transcript import remember
 from duckflow.domain.state import AgentState, TranscriptEntry
 from duckflow.loops.thinking.model import operations_of
-from duckflow.prompts.budget import PromptFrame
 from duckflow.services.evaluation import named_requirements
 from fakes.model import FakeModel
 from fakes.prompt_states import answered, asked, found, said

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from duckflow.config.settings import EmbeddedSettings, LlmSettings
+from duckflow.dialects.prompt import share_window
 from duckflow.domain.errors import PromptTooLong
 from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits
 from duckflow.llm import providers
 from duckflow.llm.providers import open_client
 from duckflow.llm.tokens import TokenCounter, estimate_request
 from duckflow.llm.windows import KEPT, LEAST_WINDOW, LearnedWindows, WindowedClient, window_after
-from duckflow.prompts.budget import share_window
 from fakes.model import FakeModel
 from fakes.rows import every_row
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from duckflow.dialects.native import Native
+from duckflow.dialects.prompt import PromptFrame
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, DecisionMade
 from duckflow.domain.model import ModelTraits, StreamEnd, TextPiece, ToolCall
 from duckflow.loops.thinking.model import operations_of
-from duckflow.prompts.budget import PromptFrame
 from fakes.engine import engine
 from fakes.model import FakeModel
 from fakes.model_server import Answer, ModelServer

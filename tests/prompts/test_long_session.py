@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from duckflow.dialects.json_text import json_prompt
-from duckflow.dialects.prompt import DecisionPrompt
+from duckflow.dialects.prompt import DecisionPrompt, PromptFrame
 from duckflow.domain.decision import Decision
 from duckflow.domain.events import ActionFinished, DecisionMade, Event, StoredEvent, UserMessage
 from duckflow.domain.files.changes import FileChange
@@ -13,7 +13,6 @@ from duckflow.domain.reduce.apply import apply
 from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import set_language
 from duckflow.llm.tokens import TokenCounter
-from duckflow.prompts.budget import PromptFrame
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.ui.views.tables import context_text
 

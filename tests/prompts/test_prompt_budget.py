@@ -3,12 +3,12 @@
 import pytest
 
 from duckflow.dialects.json_text import json_prompt
+from duckflow.dialects.prompt import DROP_ORDER, LayerSizes, PromptFrame
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.state import AgentState, Items
 from duckflow.i18n.catalogue import set_language, text
 from duckflow.llm.tokens import TokenCounter, estimate_tokens
 from duckflow.loops.thinking.rules import Rules, RulesTooLong
-from duckflow.prompts.budget import DROP_ORDER, LayerSizes, PromptFrame
 from duckflow.prompts.sections import RenderedPrompt
 from fakes.model import FakeModel
 from fakes.prompt_states import answered, asked, found, looks

@@ -3,6 +3,7 @@
 from typing import get_args
 
 from duckflow.dialects.json_text import json_prompt
+from duckflow.dialects.prompt import PromptFrame
 from duckflow.domain.decision import (
     Action,
     Decision,
@@ -18,7 +19,6 @@ from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.state import AgentState
 from duckflow.domain.transitions import Step
 from duckflow.llm.tokens import TokenCounter, estimate_tokens
-from duckflow.prompts.budget import PromptFrame
 from duckflow.prompts.layers import (
     LOW_FOCUS,
     LOW_STAMINA,

@@ -9,13 +9,13 @@ from inline_snapshot import external_file
 
 from duckflow.dialects.compact_prompt import Choices, CompactPrompt
 from duckflow.dialects.json_text import json_prompt
+from duckflow.dialects.prompt import PromptFrame
 from duckflow.domain.decision import Operation, PromptPattern
 from duckflow.domain.model import ModelRequest, ModelTraits
 from duckflow.domain.reduce.transcript import outdate
 from duckflow.domain.state import AgentState
 from duckflow.domain.transitions import Step
 from duckflow.llm.tokens import TokenCounter
-from duckflow.prompts.budget import PromptFrame
 from fakes.prompt_states import ENGLISH, JAPANESE, looks
 from fakes.rows import every_row
 

@@ -4,10 +4,10 @@ import sys
 from pathlib import Path
 
 from duckflow.dialects.json_text import json_prompt
+from duckflow.dialects.prompt import PromptFrame
 from duckflow.domain.model import ModelTraits, PromptUse
 from duckflow.i18n.catalogue import set_language
 from duckflow.llm.tokens import TokenCounter
-from duckflow.prompts.budget import PromptFrame
 from duckflow.ui.output.text_width import width_of
 from duckflow.ui.views.tables import context_text
 from fakes import prompt_program

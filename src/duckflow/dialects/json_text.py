@@ -4,14 +4,13 @@ import json
 from collections.abc import Sequence
 
 from duckflow.dialects.dialect import Check, DecisionResult, ModelCall, OnUpdate
-from duckflow.dialects.prompt import DecisionPrompt, PromptForm
+from duckflow.dialects.prompt import DecisionPrompt, PromptForm, PromptFrame
 from duckflow.domain.decision import Decision, Operation
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import ChatMessage, Effort, ModelClient, ModelTraits
 from duckflow.domain.state import AgentState
 from duckflow.llm.answers.structured import ask
 from duckflow.llm.tokens import TokenCounter
-from duckflow.prompts.budget import PromptFrame
 from duckflow.prompts.conversation.lines import PromptLine
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.prompts.templates import template

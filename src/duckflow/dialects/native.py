@@ -10,7 +10,7 @@ from duckflow.dialects.dialect import Check, DecisionResult, ModelCall, OnUpdate
 from duckflow.dialects.native_answer import NativeAnswer, UnusableCalls, join_notes, read_calls
 from duckflow.dialects.native_messages import as_native, result_of
 from duckflow.dialects.native_tools import native_tools
-from duckflow.dialects.prompt import DecisionPrompt, PromptForm
+from duckflow.dialects.prompt import DecisionPrompt, PromptForm, PromptFrame
 from duckflow.domain.decision import Decision, Operation
 from duckflow.domain.errors import BadAnswer, ProviderError
 from duckflow.domain.frozen import replace
@@ -23,7 +23,6 @@ from duckflow.llm.answers.response import CollectedResponse
 from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer
 from duckflow.llm.answers.structured import check_whole
 from duckflow.llm.tokens import TokenCounter
-from duckflow.prompts.budget import PromptFrame
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.prompts.templates import template
 

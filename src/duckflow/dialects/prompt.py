@@ -4,11 +4,11 @@ import json
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import ChatMessage, Effort, ModelRequest, ModelTraits, NativeTool
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.state import AgentState
 from duckflow.llm.tokens import TokenCounter
-from duckflow.prompts.budget import DROP_ORDER, PromptFrame, share_window
 from duckflow.prompts.conversation.history import PromptHistory
 from duckflow.prompts.conversation.lines import PromptLine
 from duckflow.prompts.layers import (
@@ -22,11 +22,58 @@ from duckflow.prompts.layers import (
 from duckflow.prompts.sections import RenderedPrompt, SectionName
 from duckflow.prompts.templates import fill, template
 
+DROP_ORDER: tuple[Droppable, ...] = ("summaries", "open_questions", "plan_brief")
+"""Parts to drop, in this order, once no more evidence can be dropped."""
+
+_ANSWER_SHARE = 4
+"""The prompt is trimmed once less than a quarter of the window is free."""
+
+_LONGEST_ANSWER = 8192
+_GUESS = 2
+"""A guessed window may really be this many times larger; parts that are never dropped may use that size."""
+
 _NEWEST_SHARE = 2
 """Layers are dropped to make room for recent results, up to half of the window."""
 
-
 _GAP = lazy_regex(r"\n{3,}")
+
+
+class PromptRoom(NamedTuple):
+    """Shares of a large model's window, in tokens."""
+
+    most: int
+    """Size above which the prompt is trimmed."""
+    limit: int
+    """Hard limit of a prompt whose droppable parts are gone: recent loops, the request and the rules."""
+    answer: int
+    """Limit of the answer."""
+
+
+def share_window(traits: ModelTraits) -> PromptRoom:
+    """Divide a window. Parts of the prompt that are never dropped may use all but the answer's share."""
+    answer = min(traits.window // _ANSWER_SHARE, _LONGEST_ANSWER)
+    largest = traits.window * _GUESS if traits.window_from == "guess" else traits.window
+    return PromptRoom(traits.window - traits.window // _ANSWER_SHARE, largest - answer, answer)
+
+
+class LayerSizes(NamedTuple):
+    """Maximum tokens of each layer of a prompt (F3)."""
+
+    base: int = 500
+    """Tokens for Duckflow's role, the facts of the session and earlier topics."""
+    main: int = 800
+    """Tokens for the current work: step, task, goal, constraints, plan."""
+    specialized: int = 1200
+    """Tokens for the procedure of a step, which is left out if it is longer."""
+
+
+class PromptFrame(Frozen):
+    """Parts that all prompts of a session share."""
+
+    rules: str = ""
+    sandbox: str = ""
+    """Description of how commands run (`layers.sandbox_text`)."""
+    sizes: LayerSizes = LayerSizes()
 
 
 class PromptForm(NamedTuple):

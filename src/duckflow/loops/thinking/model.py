@@ -10,6 +10,7 @@ from duckflow.dialects.dialect import DecisionResult, Dialect
 from duckflow.dialects.drafts import DraftLimits
 from duckflow.dialects.json_text import JsonText
 from duckflow.dialects.native import Native
+from duckflow.dialects.prompt import PromptFrame
 from duckflow.domain.decision import Action, Decision, Operation, TaskProfile
 from duckflow.domain.errors import PromptTooLong, ProviderError, ToolError, ToolsUnsupported
 from duckflow.domain.events import ErrorReported, ModelChanged, UsageReported
@@ -21,7 +22,6 @@ from duckflow.loops.thinking.advisor import Advisor
 from duckflow.loops.thinking.rules import Rules, RulesTooLong
 from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.pacemaker.effort import effort_for_decision
-from duckflow.prompts.budget import PromptFrame
 from duckflow.prompts.layers import SandboxKind, sandbox_text
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.safety.sandbox.shell import Shell
