@@ -172,7 +172,7 @@ class Compact:
         wish = ChatMessage(role="system", text=_IN_JAPANESE)
         reply = ChatMessage(role="user", text=answer.value.reply)
         alone = replace(request, messages=(wish, reply), answer_schema=None)
-        response = await collect(self._client, alone, lambda _: None, has_reply=False)
+        response = await collect(self._client, alone)
         said, value, text = response.text.strip(), answer.value, answer.text
         if response.stop == "end" and is_japanese(said) and said not in _IN_JAPANESE:
             value = replace(value, reply=said)  # otherwise keep the reply, although its language is wrong
@@ -237,11 +237,9 @@ class Compact:
 
 async def read_ahead(client: ModelClient, rules: str) -> None:
     """Let the model process in advance the text with which all prompts begin. Its answer is ignored."""
+    beginning = compact_system(rules)
     await collect(
-        client,
-        ModelRequest(output="Nothing", messages=(compact_system(rules),), max_tokens=1, temperature=0.0),
-        lambda _: None,
-        has_reply=False,
+        client, ModelRequest(output="Nothing", messages=(beginning,), max_tokens=1, temperature=0.0)
     )
 
 

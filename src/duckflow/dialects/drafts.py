@@ -70,7 +70,7 @@ async def draft(
             break
         drawn = failed_attempts * limits.most + number
         asked = replace(wanted, temperature=_TEMPERATURE, seed=drawn) if drawn else wanted
-        response = await collect(client, asked, lambda _: None, has_reply=False, until=_watch())
+        response = await collect(client, asked, until=_watch())
         usage += response.usage
         end = first_round(response.text)
         if response.stop != "end" and end is None:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, JsonValue
 from duckflow.domain.decision import Decision, StateDelta
 from duckflow.domain.reading.fitting import as_text, fit, word_of
 from duckflow.llm.answers.json_object import after_thoughts
-from duckflow.llm.answers.raw_blocks import Blocks, fill_in, find_parts, unused_block
+from duckflow.llm.answers.raw_blocks import Blocks, fill_in, find_parts
 from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer, parse_object
 
 _ACTIONS = ("action", "tool_calls", "calls", "operations", "action_list", "ActionList")
@@ -42,7 +42,10 @@ def read_fields(text: str, shape: type[BaseModel], *, ended: bool) -> AnswerFiel
         fields = _with_usual_names(fields)
     fields, unused, wrong = fill_in(fields, blocks)
     faults = (*found.faults, *wrong)
-    hints = tuple(map(unused_block, unused))
+    hints = tuple(
+        f'no argument names the block {name}: use it as {{"block": "{name}"}} or leave it out'
+        for name in unused
+    )
     if not issubclass(shape, Decision):
         return AnswerFields(fields, faults, hints=hints)
     fields, unused = _with_reply(fields, unused)

@@ -113,7 +113,7 @@ async def _continue(
     said = ChatMessage(role="assistant", text=first.text)
     wanted = ChatMessage(role="user", text=CONTINUE + (CALL_AGAIN if request.tools else ""))
     asked = replace(request, messages=(*request.messages, said, wanted))
-    rest = await collect(client, asked, on_update, has_reply=False)
+    rest = await collect(client, asked, on_update)
     whole = join_parts(first.text, rest.text)
     if whole.startswith(first.text):
         first.append_rest(whole[len(first.text) :], rest)

@@ -132,11 +132,6 @@ def _check(name: str, content: str, indent: str) -> None:
         raise UnusableAnswer(f"the block {name} is indented: begin its marker lines at the first column")
 
 
-def unused_block(name: str) -> str:
-    """Return the sentence that tells the model about an unused block."""
-    return f'no argument names the block {name}: use it as {{"block": "{name}"}} or leave it out'
-
-
 def fill_in(answer: JsonObject, blocks: Blocks) -> tuple[JsonObject, Blocks, list[str]]:
     """Replace each `{"block": NAME}` by its block. Return the answer, the unused blocks and the faults."""
     filling = _Filling(blocks)

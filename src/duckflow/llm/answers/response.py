@@ -18,12 +18,12 @@ from duckflow.domain.model import (
 )
 from duckflow.domain.patterns import lazy_regex
 from duckflow.llm.answers.partial_reply import ReplyExtractor
+from duckflow.llm.answers.strict_json import SURROGATE
 from duckflow.llm.streams import closing
 
 MAX_RESPONSE = 4_000_000
 """Most bytes read of one response."""
 
-SURROGATE = lazy_regex("[\ud800-\udfff]")
 _HIGH_AT_END = lazy_regex("[\ud800-\udbff]\\Z")
 
 
@@ -104,9 +104,9 @@ class CollectedResponse:
 async def collect(
     client: ModelClient,
     request: ModelRequest,
-    on_update: Callable[[LiveUpdate], None],
+    on_update: Callable[[LiveUpdate], None] = lambda _: None,
     *,
-    has_reply: bool,
+    has_reply: bool = False,
     until: Callable[[str], bool] | None = None,
 ) -> CollectedResponse:
     """Collect a response until it ends or `until` accepts its text. With `has_reply`, show its reply."""

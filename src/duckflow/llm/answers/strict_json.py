@@ -26,7 +26,7 @@ _SPACE = lazy_regex(r"(?:[ \t\r\n]++|(?://|#)[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+
 _NUMBER = lazy_regex(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
 _WORD = lazy_regex(r"[+-]?[\w$]++")
 _RAW_CONTROL = lazy_regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-_SURROGATE = lazy_regex("[\ud800-\udfff]")
+SURROGATE = lazy_regex("[\ud800-\udfff]")
 _JSON_WORDS: dict[str, JsonValue] = {"true": True, "false": False, "null": None}
 _WORDS = _JSON_WORDS | {"True": True, "False": False, "None": None}
 _STRINGS = json.JSONDecoder(strict=False)
@@ -150,7 +150,7 @@ class _Reader:
             self._note(f"a raw control character U+{code:04X} in a string", control.start())
         elif "\0" in value:
             self._note("a NUL character in a string", start)
-        if _SURROGATE.search(value):
+        if SURROGATE.search(value):
             self._note("half of a surrogate pair in a string", start)
         return value
 

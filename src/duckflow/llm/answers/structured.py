@@ -14,8 +14,8 @@ from duckflow.domain.reading.fitting import fit
 from duckflow.domain.text import cut
 from duckflow.llm.answers.answer_fields import AnswerFields, read_fields
 from duckflow.llm.answers.continuing import collect_whole
-from duckflow.llm.answers.response import MAX_RESPONSE, SURROGATE, CollectedResponse
-from duckflow.llm.answers.strict_json import UnusableAnswer
+from duckflow.llm.answers.response import MAX_RESPONSE, CollectedResponse
+from duckflow.llm.answers.strict_json import SURROGATE, UnusableAnswer
 
 SHOWN_AGAIN, MOST_SHOWN_AGAIN = 4_000, 32_000
 """Least and most characters of a bad answer sent back to the model, depending on the model's window."""

@@ -16,7 +16,6 @@ from duckflow.config.places import cache_dir
 
 StateKind = Literal["beginning", "session"]
 
-_FOLDER = "prompts"
 _HEAD = 1024 * 1024
 _MEGABYTE = 1_000_000
 
@@ -76,7 +75,7 @@ class PromptStates:
 
 def states_folder() -> Path:
     """Return the folder of the states."""
-    return cache_dir() / _FOLDER
+    return cache_dir() / "prompts"
 
 
 def forget_sessions(folder: Path | None = None) -> None:

@@ -183,11 +183,13 @@ def _answered(message: ChatMessage) -> parts.ModelResponse:
             response = _RESPONSES.validate_python(thought.data)
         except ValidationError:  # perhaps written by another release of pydantic-ai
             continue
-        if _text_and_calls(response) == (message.text.strip(), [call.id for call in message.calls]):
+        text = "".join(part.content for part in response.parts if isinstance(part, parts.TextPart))
+        calls = [part.tool_call_id for part in response.parts if isinstance(part, parts.ToolCallPart)]
+        if (text.strip(), calls) == (message.text.strip(), [call.id for call in message.calls]):
             return response
     said = [parts.TextPart(message.text)] if message.text or not message.calls else []
-    calls = (parts.ToolCallPart(call.name, call.arguments, tool_call_id=call.id) for call in message.calls)
-    return parts.ModelResponse(parts=[*said, *calls])
+    made = (parts.ToolCallPart(call.name, call.arguments, tool_call_id=call.id) for call in message.calls)
+    return parts.ModelResponse(parts=[*said, *made])
 
 
 def _asked(
@@ -244,13 +246,6 @@ def _thought(model: str, response: parts.ModelResponse) -> Thought | None:
 _RESPONSES = TypeAdapter(parts.ModelResponse)
 _HANDED_BACK = {"parts", "provider_name", "provider_url", "canonical_system"}
 """Fields of an answer that pydantic-ai needs to send it back."""
-
-
-def _text_and_calls(response: parts.ModelResponse) -> tuple[str, list[str]]:
-    text = "".join(part.content for part in response.parts if isinstance(part, parts.TextPart))
-    return text.strip(), [
-        part.tool_call_id for part in response.parts if isinstance(part, parts.ToolCallPart)
-    ]
 
 
 def _usage(response: StreamedResponse) -> Usage:

@@ -6,7 +6,7 @@ from duckflow.domain.frozen import replace
 from duckflow.domain.model import ChatMessage
 from duckflow.domain.state import AgentState, TranscriptEntry, new_state
 from duckflow.llm.tokens import TokenCounter
-from duckflow.prompts.conversation.lines import LineKind, PromptLine, PromptLines
+from duckflow.prompts.conversation.lines import PromptLine, PromptLines
 from duckflow.prompts.conversation.recap import write_recap
 from duckflow.prompts.conversation.trimming import KEPT_LOOPS, Room, Trimmer
 from duckflow.prompts.sections import SectionName
@@ -45,7 +45,8 @@ class PromptHistory:
             message = _message(entry, self._seen_again(state, entry))
             self._found += entry.evidence_id is not None
             tokens = counted.get(id(entry.text)) if message.text is entry.text else None
-            await self._lines.add(at, _kind(entry), message, tokens)
+            kind = "evidence" if entry.evidence_id else "said" if entry.said else "words"
+            await self._lines.add(at, kind, message, tokens)
         cut_off = bool(self._transcript) or len(self._lines.said) < len(state.said)
         self._state, self._transcript = state, state.transcript
         if start == 0 and self._lines.shown:
@@ -161,12 +162,6 @@ def _message(entry: TranscriptEntry, text: str) -> ChatMessage:
         result_of=entry.result_of,
         failed=entry.failed,
     )
-
-
-def _kind(entry: TranscriptEntry) -> LineKind:
-    if entry.evidence_id:
-        return "evidence"
-    return "said" if entry.said else "words"
 
 
 def _goes_on(before: Sequence[TranscriptEntry], now: Sequence[TranscriptEntry]) -> bool:
