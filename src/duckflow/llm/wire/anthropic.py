@@ -6,23 +6,10 @@ from itertools import groupby
 
 from pydantic import JsonValue
 
-from duckflow.domain.errors import Unavailable
-from duckflow.domain.model import (
-    ChatMessage,
-    ModelPiece,
-    ModelRequest,
-    ModelTraits,
-    StopReason,
-    StreamEnd,
-    TextPiece,
-    ThinkingPiece,
-    Thought,
-    ToolCall,
-    Usage,
-)
+from duckflow.domain.model import ChatMessage, ModelPiece, ModelRequest, ModelTraits, Thought, ToolCall, Usage
 from duckflow.domain.patterns import lazy_regex
 from duckflow.llm.endpoints import Endpoint
-from duckflow.llm.wire.client import WireFormat
+from duckflow.llm.wire.client import STOPS, WireFormat, WireResponse
 from duckflow.llm.wire.fallbacks import Body, Fallback
 from duckflow.llm.wire.json_fields import JsonFields, StreamedError
 from duckflow.llm.wire.request import answer_room, cache_marks, leading_system, pictures_of, usable_messages
@@ -31,12 +18,6 @@ VERSION = "2023-06-01"
 MARK = {"type": "ephemeral"}
 BUDGETS = {"low": 2048, "medium": 8192, "high": 16_384}
 """Thinking tokens by effort, for models that need a fixed budget."""
-
-STOPS: dict[str, StopReason] = {
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "refusal",
-}
 
 ERROR_STATUS = {
     "invalid_request_error": 400,
@@ -172,15 +153,12 @@ class _OpenBlock:
         self.signature = block.text("signature")
 
 
-class AnthropicResponse:
+class AnthropicResponse(WireResponse):
     """Answer as received so far."""
 
     def __init__(self, model: str = "") -> None:
-        self.ended = False
-        self._model = model
+        super().__init__(model)
         self._blocks: dict[int, _OpenBlock] = {}
-        self._said = False
-        self._stop: StopReason = "end"
         self._counts: dict[str, JsonValue] = {}
 
     def add(self, data: str) -> list[ModelPiece]:
@@ -202,26 +180,22 @@ class AnthropicResponse:
                 self._count(event)
                 self._stop = STOPS.get(delta.text("stop_reason"), "end")
             case "message_stop":
-                self.ended = True
+                self.ended = self.finished = True
             case _:
                 pass
         return []
 
-    def rest(self) -> Iterator[ModelPiece]:
-        """Yield the pieces known only at the end: calls, thoughts and the StreamEnd."""
-        if not self.ended:
-            raise Unavailable("llm.cut_off")
+    def _parts(self) -> Iterator[ModelPiece]:
         for block in self._blocks.values():
             begun = block.begun
             if block.type == "tool_use":
                 arguments = block.written or begun.json("input") or "{}"
                 yield ToolCall(name=begun.text("name"), arguments=arguments, id=begun.text("id"))
         yield from self._thoughts()
-        yield StreamEnd(stop=self._stop, usage=self._usage())
 
     def _whole(self, message: JsonFields) -> list[ModelPiece]:
         """Process the answer of a server that does not stream."""
-        self.ended = True
+        self.ended = self.finished = True
         self._count(message)
         self._stop = STOPS.get(message.text("stop_reason"), "end")
         blocks = enumerate(message.objects("content"))
@@ -240,13 +214,6 @@ class AnthropicResponse:
             block.signature += delta.text("signature")
         return self._pieces(delta.text("text"), delta.text("thinking"))
 
-    def _pieces(self, text: str, thinking: str) -> list[ModelPiece]:
-        self._said = self._said or bool(text.strip())
-        return [
-            *([ThinkingPiece(text=thinking)] if thinking else []),
-            *([TextPiece(text=text)] if text else []),
-        ]
-
     def _thoughts(self) -> Iterator[Thought]:
         """Yield thinking to send back later. Without a signature it is incomplete and would be refused."""
         for block in self._blocks.values():
@@ -259,15 +226,15 @@ class AnthropicResponse:
                 yield Thought(model=self._model, data=data, place=block.place)
 
     def _count(self, message: JsonFields) -> None:
-        """Merge token counts. The end repeats some counts of the start; the latest value counts."""
+        """Merge token counts. The end repeats some counts of the start; the latest value counts.
+
+        Anthropic's `input_tokens` excludes cached tokens, ours includes them.
+        """
         usage = message.inner("usage").values
         self._counts |= {name: value for name, value in usage.items() if value is not None}
-
-    def _usage(self) -> Usage:
-        """Return the counts. Anthropic's `input_tokens` excludes cached tokens, ours includes them."""
         counts = JsonFields(self._counts)
         read, written = counts.count("cache_read_input_tokens"), counts.count("cache_creation_input_tokens")
-        return Usage(
+        self._usage = Usage(
             input_tokens=counts.count("input_tokens") + read + written,
             cached_tokens=read,
             cache_written_tokens=written,

@@ -1,10 +1,20 @@
 """Client for a model at an HTTP address that streams events, for all wire formats."""
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
+from duckflow.domain.errors import Unavailable
 from duckflow.domain.frozen import replace
-from duckflow.domain.model import ModelPiece, ModelRequest, ModelTraits
+from duckflow.domain.model import (
+    ModelPiece,
+    ModelRequest,
+    ModelTraits,
+    StopReason,
+    StreamEnd,
+    TextPiece,
+    ThinkingPiece,
+    Usage,
+)
 from duckflow.llm.endpoints import Endpoint
 from duckflow.llm.streams import closing, read_end
 from duckflow.llm.wire.errors import not_understood, status_failure
@@ -12,19 +22,52 @@ from duckflow.llm.wire.fallbacks import Fallback, Fallbacks
 from duckflow.llm.wire.http import HttpConnection
 from duckflow.llm.wire.json_fields import StreamedError
 
+STOPS: dict[str, StopReason] = {
+    "length": "length",
+    "model_length": "length",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "content_filter": "refusal",
+    "refusal": "refusal",
+}
+"""Reasons of all wire formats for stopping before the answer is complete."""
 
-class WireResponse(Protocol):
-    """Answer that is assembled from the events of its stream."""
 
-    ended: bool
+class WireResponse:
+    """Answer as received so far, assembled from the events of its stream."""
 
-    def add(self, data: str) -> Iterable[ModelPiece]:
+    def __init__(self, model: str = "") -> None:
+        """`model` is the full name to store in the thoughts."""
+        self.ended = False
+        """True once no more events are expected."""
+        self.finished = False
+        """True once the answer is complete; its usage may follow."""
+        self._model = model
+        self._said = False
+        self._stop: StopReason = "end"
+        self._usage = Usage()
+
+    def add(self, data: str) -> list[ModelPiece]:
         """Process an event, and return its text and thinking. Raises ValueError or StreamedError."""
-        ...
+        raise NotImplementedError
 
-    def rest(self) -> Iterable[ModelPiece]:
+    def _parts(self) -> Iterator[ModelPiece]:
+        """Yield the calls and thoughts."""
+        raise NotImplementedError
+
+    def rest(self) -> Iterator[ModelPiece]:
         """Yield the pieces known only at the end: calls, thoughts and the StreamEnd."""
-        ...
+        if not self.finished:
+            raise Unavailable("llm.cut_off")
+        yield from self._parts()
+        yield StreamEnd(stop=self._stop, usage=self._usage)
+
+    def _pieces(self, text: str, thinking: str = "") -> list[ModelPiece]:
+        self._said = self._said or bool(text.strip())
+        return [
+            *([ThinkingPiece(text=thinking)] if thinking else []),
+            *([TextPiece(text=text)] if text else []),
+        ]
 
 
 class WireFormat(NamedTuple):
@@ -35,7 +78,7 @@ class WireFormat(NamedTuple):
     """Function from the key, which may be empty, to the headers."""
     body: Callable[[Endpoint, ModelTraits, ModelRequest], dict[str, Any]]
     response: Callable[[str], WireResponse]
-    """Function that creates an empty answer, given the model's full name to store in its thoughts."""
+    """Function that creates an empty answer, given the model's full name."""
     fallbacks: tuple[Fallback, ...]
 
 

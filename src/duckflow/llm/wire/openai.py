@@ -7,22 +7,10 @@ from typing import cast
 from pydantic import JsonValue
 
 from duckflow.domain.errors import Unavailable
-from duckflow.domain.model import (
-    ChatMessage,
-    ModelPiece,
-    ModelRequest,
-    ModelTraits,
-    StopReason,
-    StreamEnd,
-    TextPiece,
-    ThinkingPiece,
-    Thought,
-    ToolCall,
-    Usage,
-)
+from duckflow.domain.model import ChatMessage, ModelPiece, ModelRequest, ModelTraits, Thought, ToolCall, Usage
 from duckflow.domain.patterns import lazy_regex
 from duckflow.llm.endpoints import Endpoint
-from duckflow.llm.wire.client import WireFormat
+from duckflow.llm.wire.client import STOPS, WireFormat, WireResponse
 from duckflow.llm.wire.fallbacks import Body, Fallback
 from duckflow.llm.wire.json_fields import JsonFields, StreamedError
 from duckflow.llm.wire.request import (
@@ -42,12 +30,6 @@ MARKED_MODELS = ("anthropic/", "google/", "openai/gpt-5.6", "openai/gpt-6", "ope
 
 MISTRAL_EFFORTS = {"low": "none", "medium": "high", "high": "high"}
 """Mistral's thinking level for each of ours. Its models only know off and on, and refuse other levels."""
-
-STOPS: dict[str, StopReason] = {
-    "length": "length",
-    "model_length": "length",
-    "content_filter": "refusal",
-}
 
 THINKING_FIELDS = ("reasoning_details", "reasoning_content", "reasoning", "thinking")
 """Fields in which servers send thinking ("thinking" inside the content). The first with text is sent back."""
@@ -253,23 +235,19 @@ class _OpenCall:
         self.arguments += function.json("arguments")
 
 
-class OpenAIResponse:
+class OpenAIResponse(WireResponse):
     """Answer as received so far."""
 
     def __init__(self, model: str = "") -> None:
-        self.ended = False
-        self._model = model
+        super().__init__(model)
         self._calls: list[_OpenCall] = []
         self._thinking: dict[str, str] = {}
         self._details: list[dict[str, JsonValue]] = []
-        self._said = False
-        self._stop: StopReason | None = None
-        self._usage = Usage()
 
     def add(self, data: str) -> list[ModelPiece]:
         """Process an event, and return its text and thinking."""
         if data.strip() == "[DONE]":  # the end, even without a finish_reason
-            self.ended, self._stop = True, self._stop or "end"
+            self.ended = self.finished = True
             return []
         chunk = JsonFields.parse(data)
         if (error := chunk.values.get("error")) is not None:
@@ -290,30 +268,21 @@ class OpenAIResponse:
             raise Unavailable("llm.cut_off")
         message = delta if delta.values else whole
         if reason or whole.values:
-            self._stop = STOPS.get(reason, "end")
+            self.finished, self._stop = True, STOPS.get(reason, "end")
         for part in message.objects("tool_calls"):
             if not self._calls or not self._calls[-1].takes(part):
                 self._calls.append(_OpenCall(part))
             self._calls[-1].add(part.inner("function"))
         refusal = message.text("refusal")
         if refusal:
-            self._stop = "refusal"
+            self.finished, self._stop = True, "refusal"
         text = message.joined("content") + refusal
-        self._said = self._said or bool(text.strip())
-        thinking = self._think(message)
-        return [
-            *([ThinkingPiece(text=thinking)] if thinking else []),
-            *([TextPiece(text=text)] if text else []),
-        ]
+        return self._pieces(text, self._think(message))
 
-    def rest(self) -> Iterator[ModelPiece]:
-        """Yield the pieces known only at the end: calls, thoughts and the StreamEnd."""
-        if self._stop is None:
-            raise Unavailable("llm.cut_off")
+    def _parts(self) -> Iterator[ModelPiece]:
         for call in self._calls:
             yield ToolCall(name=call.name, arguments=call.arguments or "{}", id=call.id)
         yield from self._thoughts()
-        yield StreamEnd(stop=self._stop, usage=self._usage)
 
     def _think(self, message: JsonFields) -> str:
         parts = message.values.get("content")

@@ -21,7 +21,6 @@ from duckflow.domain.model import (
     ModelPiece,
     ModelRequest,
     ModelTraits,
-    StopReason,
     StreamEnd,
     TextPiece,
     ThinkingPiece,
@@ -31,14 +30,10 @@ from duckflow.domain.model import (
 )
 from duckflow.llm.endpoints import Endpoint
 from duckflow.llm.streams import MAX_ANSWER_BYTES, bounded, closing
+from duckflow.llm.wire.client import STOPS
 from duckflow.llm.wire.errors import plain, status_failure
 from duckflow.llm.wire.library_http import TRANSPORT_ERRORS, transport_failure
 from duckflow.llm.wire.request import answer_room, usable_messages
-
-STOPS: dict[str, StopReason] = {
-    "length": "length",
-    "content_filter": "refusal",
-}
 
 STATUS: tuple[tuple[type[foreign.ModelAPIError], int], ...] = (
     (foreign.ModelRateLimitError, 429),

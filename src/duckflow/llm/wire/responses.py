@@ -8,24 +8,11 @@ from collections.abc import Iterator
 
 from pydantic import JsonValue
 
-from duckflow.domain.errors import Unavailable
 from duckflow.domain.frozen import replace
-from duckflow.domain.model import (
-    ChatMessage,
-    ModelPiece,
-    ModelRequest,
-    ModelTraits,
-    StopReason,
-    StreamEnd,
-    TextPiece,
-    ThinkingPiece,
-    Thought,
-    ToolCall,
-    Usage,
-)
+from duckflow.domain.model import ChatMessage, ModelPiece, ModelRequest, ModelTraits, Thought, ToolCall, Usage
 from duckflow.domain.patterns import lazy_regex
 from duckflow.llm.endpoints import Endpoint
-from duckflow.llm.wire.client import WireFormat
+from duckflow.llm.wire.client import WireFormat, WireResponse
 from duckflow.llm.wire.fallbacks import Body, Fallback
 from duckflow.llm.wire.json_fields import JsonFields, StreamedError
 from duckflow.llm.wire.request import (
@@ -156,18 +143,15 @@ def _without_reasoning(body: Body) -> Body:
     return {**body, "input": items}
 
 
-class ResponsesResponse:
+class ResponsesResponse(WireResponse):
     """Answer as received so far."""
 
     def __init__(self, model: str = "") -> None:
-        self.ended = False
-        self._model = model
+        super().__init__(model)
         self._items: list[JsonFields] = []
         self._places: list[int] = []
         self._arguments: dict[str, str] = {}
         self._streamed = False
-        self._stop: StopReason = "end"
-        self._usage = Usage()
 
     def add(self, data: str) -> list[ModelPiece]:
         """Process an event, and return its text and thinking."""
@@ -181,12 +165,12 @@ class ResponsesResponse:
             return self._end(event)
         if kind in DELTAS and (text := event.text("delta")):
             self._streamed = True
-            return [TextPiece(text=text)]
+            return self._pieces(text)
         if kind in THINKING_DELTAS and (text := event.text("delta")):
-            return [ThinkingPiece(text=text)]
+            return self._pieces("", text)
         match kind:
             case "response.reasoning_summary_part.added" if event.count("summary_index"):
-                return [ThinkingPiece(text="\n\n")]
+                return self._pieces("", "\n\n")
             case "response.function_call_arguments.done":
                 self._arguments[event.text("item_id")] = event.text("arguments")
             case "response.output_item.done":
@@ -200,18 +184,12 @@ class ResponsesResponse:
                 pass
         return []
 
-    def rest(self) -> Iterator[ModelPiece]:
-        """Yield the pieces known only at the end: calls, thoughts and the StreamEnd."""
-        if not self.ended:
-            raise Unavailable("llm.cut_off")
+    def _parts(self) -> Iterator[ModelPiece]:
         for call in (item for item in self._items if item.text("type") == "function_call"):
             known = call.text("id")
             arguments = call.json("arguments") or self._arguments.get(known) or "{}"
             yield ToolCall(name=call.text("name"), arguments=arguments, id=call.text("call_id") or known)
         yield from self._thoughts()
-        if any(part.text("refusal") for item in self._items for part in item.objects("content")):
-            self._stop = "refusal"
-        yield StreamEnd(stop=self._stop, usage=self._usage)
 
     def _end(self, response: JsonFields) -> list[ModelPiece]:
         """Process the end of the answer, which repeats all of it. Return any text that was not streamed."""
@@ -220,15 +198,17 @@ class ResponsesResponse:
             raise _failure(response.inner("error").values)
         if response.values.get("output") is None or status in ("queued", "in_progress"):
             raise ValueError(f"status {status}")
-        self.ended = True
+        self.ended = self.finished = True
         self._usage = _usage(response.inner("usage"))
         if status == "incomplete":
             reason = response.inner("incomplete_details").text("reason")
             self._stop = "refusal" if reason == "content_filter" else "length"
         self._items = self._items or response.objects("output")
+        if any(part.text("refusal") for item in self._items for part in item.objects("content")):
+            self._stop = "refusal"
         if self._streamed:
             return []
-        return [TextPiece(text=text) for text in map(_message, self._items) if text]
+        return [piece for item in self._items for piece in self._pieces(_message(item))]
 
     def _thoughts(self) -> Iterator[Thought]:
         """Yield the reasoning, and the ids and phases of the items that it is bound to."""
