@@ -27,7 +27,7 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.session.host import SessionHost
 from duckflow.session.remote import leave_command
 from duckflow.store.command_inbox import CommandInbox
-from duckflow.store.live_file import live_path, read_live
+from duckflow.store.live_file import LiveView, live_path, read_live
 from duckflow.store.sessions import Sessions, SessionSummary
 from duckflow.ui.output.escaping import harmless
 from duckflow.ui.web.session_view import RUN_PREFIX
@@ -92,12 +92,10 @@ class LocalSessions:
             return self.fleet.events(session_id.removeprefix(RUN_PREFIX), after)
         return self._events.load_after(session_id, after)
 
-    def live(self, session_id: str) -> tuple[str, str, int, str]:
-        """Return four parts of the work in progress: reply, output, seconds to wait, thinking."""
-        reply, output, wait_s, thinking = read_live(
-            live_path(state_dir() / LIVE, session_id.removeprefix(RUN_PREFIX))
-        )
-        return harmless(reply), harmless(output), wait_s, harmless(thinking)
+    def live(self, session_id: str) -> LiveView:
+        """Return the text that a session is producing at the moment."""
+        live = read_live(live_path(state_dir() / LIVE, session_id.removeprefix(RUN_PREFIX)))
+        return LiveView(harmless(live.reply), harmless(live.output), live.wait_s, harmless(live.thinking))
 
     async def difference(self, session_id: str) -> str:
         """Return the diff of all changes that the session made to files."""

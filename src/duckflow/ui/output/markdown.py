@@ -1,6 +1,7 @@
 """Markdown drawn as lines for a terminal, with Japanese line breaking and coloured code."""
 
 import io
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Literal
@@ -151,19 +152,17 @@ def _lines_of(text: str, columns: int, *, coloured: bool) -> list[str]:
     codes = [f"\x1b[{code.format(code_of('cyan'))}m" for code in _CODES.values()]
     lines: list[str] = []
     current: list[str] = []
+
+    def change_style(mark: re.Match[str]) -> str:
+        closes, place = divmod(ord(mark[0]) - _OPEN, _CLOSE - _OPEN)
+        if not closes:
+            current.append(codes[place])
+        elif codes[place] in current:
+            current.remove(codes[place])
+        return "\x1b[0m" + "".join(current)
+
     for line in wrapped:
-        shown = "".join(current)
-        for character in line:
-            mark = ord(character) - _OPEN
-            if mark < 0:
-                shown += character
-                continue
-            code = codes[mark % (_CLOSE - _OPEN)]
-            if mark < _CLOSE - _OPEN:
-                current.append(code)
-            elif code in current:
-                current.remove(code)
-            shown += "\x1b[0m" + "".join(current)
+        shown = "".join(current) + _MARKS.sub(change_style, line)
         lines.append(shown + ("\x1b[0m" if current else ""))
     return lines
 

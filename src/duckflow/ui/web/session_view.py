@@ -41,7 +41,6 @@ class SessionView:
         self._id = session_id
         self._describe = Describer()
         self._points: list[Payload] = []
-        self._limit: int | None = None
         self._working = False
 
     def take(self, recorded: StoredEvent, earlier: Callable[[], Sequence[StoredEvent]]) -> Payload | None:
@@ -107,8 +106,8 @@ class SessionView:
                 why = [text("web.moved.message")]
             case events.LimitSet():
                 grown = event.extended_from is not None
-                self._limit = event.limit.limit
-                why = [text("web.moved.extended" if grown else "web.moved.limit", limit=self._limit)]
+                key = "web.moved.extended" if grown else "web.moved.limit"
+                why = [text(key, limit=event.limit.limit)]
             case events.VitalsChanged():
                 why = [text(f"web.moved.{one}") for one in event.moved_by]
                 why += [text("web.moved.signs")] if event.signs and "repetition" not in event.moved_by else []
@@ -127,7 +126,7 @@ class SessionView:
                 "at": recorded.at.isoformat(),
                 **self.state.vitals.model_dump(),
                 "loops": request.loops if request else 0,
-                "limit": self._limit if request and request.limit else None,
+                "limit": request.limit.limit if request and request.limit else None,
                 "why": why,
             }
         )
