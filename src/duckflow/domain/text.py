@@ -11,7 +11,6 @@ _QUESTION = lazy_regex(r"[?？]+(?=\s|$|[」』”\")）])")
 _JAPANESE = lazy_regex("[\u3041-\u30ff\u3400-\u9fff]")
 _WORD = lazy_regex("[\u3041-\u309f]+|[\u30a0-\u30ff]+|[\u3400-\u9fff]+|[^\\W\u3041-\u30ff\u3400-\u9fff]+")
 _JOINER = "\u200d"
-_JOINERS = ("\u200c", _JOINER)
 _ELLIPSIS = "…"
 _KEY_BEGINS, _KEY_ENDS = "-----BEGIN", "-----END"
 
@@ -19,9 +18,8 @@ _KEY_BEGINS, _KEY_ENDS = "-----BEGIN", "-----END"
 def _extends(character: str) -> bool:
     code = ord(character)
     return (
-        unicodedata.combining(character) != 0
-        or unicodedata.category(character) in ("Mn", "Me", "Mc")
-        or character in _JOINERS
+        unicodedata.category(character) in ("Mn", "Me", "Mc")
+        or character in "\u200c\u200d"  # joiners
         or character in "\uff9e\uff9f"  # voicing marks of half-width kana
         or 0x1160 <= code <= 0x11FF  # vowels and finals of decomposed Hangul
         or 0x1F3FB <= code <= 0x1F3FF  # skin tones

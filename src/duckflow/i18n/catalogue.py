@@ -6,7 +6,7 @@ raises: a missing text must not cost users their work. Missing texts are recorde
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -124,15 +124,14 @@ def _source(language: Language) -> str:
 
 
 def _parse(source: str) -> Mapping[str, str]:
-    found: dict[str, str] = {}
     with suppress(ValueError):
-        _collect(tomllib.loads(source), "", found)
-    return found
+        return dict(_flat(tomllib.loads(source)))
+    return {}
 
 
-def _collect(tables: Mapping[str, Any], prefix: str, found: dict[str, str]) -> None:
+def _flat(tables: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     for name, value in tables.items():
         if isinstance(value, str):
-            found[prefix + name] = value
+            yield prefix + name, value
         else:
-            _collect(value, f"{prefix}{name}.", found)
+            yield from _flat(value, f"{prefix}{name}.")

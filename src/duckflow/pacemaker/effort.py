@@ -2,11 +2,9 @@
 
 from duckflow.domain.decision import TALK
 from duckflow.domain.model import Effort
+from duckflow.domain.pacing.health import LOW
 from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.state import AgentState
-
-LOW_MOOD, LOW_FOCUS = 0.7, 0.5
-"""Below these values, more thinking helps. A replan costs more, so it needs a lower focus than this."""
 
 
 def effort_for_decision(state: AgentState) -> Effort:
@@ -31,5 +29,5 @@ def effort_for_question(state: AgentState, usual: Effort) -> Effort:
 
 
 def is_unwell(vitals: Vitals) -> bool:
-    """Return whether mood or focus is low."""
-    return vitals.mood < LOW_MOOD or vitals.focus < LOW_FOCUS
+    """Return whether mood or focus is low, so that more thinking helps. A replan needs a lower focus."""
+    return vitals.mood < LOW["mood"] or vitals.focus < LOW["focus"]

@@ -6,7 +6,7 @@ from duckflow.domain.events import ActionFinished, ApprovalAnswered
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.objective import digest_of
 from duckflow.domain.reduce.transcript import tell
-from duckflow.domain.state import AgentState, Request
+from duckflow.domain.state import AgentState
 from duckflow.domain.text import head_and_tail
 from duckflow.domain.transitions import Status
 
@@ -24,9 +24,10 @@ def answer_approval(state: AgentState, event: ApprovalAnswered) -> AgentState:
     if approval.task_id is not None:
         answered = replace(answered, task_answer=replace(event, digest=digest))
     else:
-        answered = replace(
-            answered, approved=digest if event.yes else None, request=_works_again(state.request)
-        )
+        request = state.request
+        if request is not None and request.outcome == "awaiting_approval":
+            request = replace(request, outcome=None)  # a crash from now on is a crash during work
+        answered = replace(answered, approved=digest if event.yes else None, request=request)
         if event.edited is not None:
             refused = tuple(one for one in state.refused if one != digest_of((event.edited,)))
             answered = replace(answered, queue=(event.edited, *state.queue[1:]), refused=refused)
@@ -41,13 +42,6 @@ def answer_approval(state: AgentState, event: ApprovalAnswered) -> AgentState:
     call = json.dumps(event.edited.args, ensure_ascii=False)
     told = f"The user changed your action before allowing it. It is now {event.edited.operation} with {call}"
     return tell(answered, head_and_tail(told, _TOLD))
-
-
-def _works_again(request: Request | None) -> Request | None:
-    """Mark the request as running, so that a crash right after the answer counts as a crash during work."""
-    if request is None or request.outcome != "awaiting_approval":
-        return request
-    return replace(request, outcome=None)
 
 
 def count_unseen(state: AgentState, event: ActionFinished) -> tuple[str, ...]:

@@ -131,7 +131,8 @@ def answer_consultation(state: AgentState, event: events.ConsultationAnswered) -
     if effect.rules:
         answered = replace(answered, rules_use=effect.rules)
     if effect.clears:
-        answered = _without_approach(answered)
+        items = replace(answered.items, plan_brief=(), open_questions=(), last_delta="")
+        answered = replace(answered, items=items, active_plan_id=None, pattern="base_main")
     if event.told:
         answered = remember(answered, TranscriptEntry(role="user", text=event.told, said=True))
     if request is None:
@@ -158,11 +159,6 @@ def _redirected(objective: TaskObjective, effect: ChoiceEffect, said: str) -> Ta
     if effect.leads and said.strip() and renewed.requirements:
         return put_first(renewed, said)
     return replace(renewed, requirements=()) if effect.restarts or effect.redraws else renewed
-
-
-def _without_approach(state: AgentState) -> AgentState:
-    items = replace(state.items, plan_brief=(), open_questions=(), last_delta="")
-    return replace(state, items=items, active_plan_id=None, pattern="base_main", queue=())
 
 
 def digest_of(actions: Iterable[Action]) -> str:

@@ -194,5 +194,4 @@ class TaskObjective(Frozen):
     @property
     def results(self) -> tuple[str, ...]:
         """Results so far, oldest first, one line each."""
-        collected = (line for one in (*self.attempts, self.current) for line in one.results)
-        return tuple(dict.fromkeys(collected))
+        return tuple(dict.fromkeys(line for one in (*self.attempts, self.current) for line in one.results))
