@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from duckflow.domain.patterns import lazy_regex
 
@@ -62,6 +62,13 @@ def is_japanese(text: str) -> bool:
 def one_line(text: str, limit: int) -> str:
     """Join the text into one line of at most `limit` characters."""
     return cut(" ".join(text.split()), limit)
+
+
+def some_of(names: Iterable[str], most: int = 30) -> str:
+    """Return the first names, and the number of the others."""
+    listed = list(names)
+    more = f" and {len(listed) - most} more" if len(listed) > most else ""
+    return ", ".join(listed[:most]) + more
 
 
 def letters_of(text: str) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from duckflow.domain.files.caches import is_cache
 from duckflow.domain.files.effects import BulkEffect, Effect, Effects, EffectsFate
+from duckflow.domain.text import some_of
 
-_NAMES_TOLD = 30
 _IGNORED_NAMED = 3
 _KINDS = (("created", "new"), ("changed", "changed"), ("deleted", "deleted"), ("mode", "mode"))
 
@@ -33,14 +33,7 @@ def dropped_line(effects: Effects) -> str:
     """Return a line about file changes that are never applied to the workspace; empty without any."""
     if not effects.dropped:
         return ""
-    return "Never taken over: " + some(f"{one.path} ({one.reason})" for one in effects.dropped)
-
-
-def some(names: Iterable[str]) -> str:
-    """Return the first names, and the number of the others."""
-    listed = list(names)
-    more = f" and {len(listed) - _NAMES_TOLD} more" if len(listed) > _NAMES_TOLD else ""
-    return ", ".join(listed[:_NAMES_TOLD]) + more
+    return "Never taken over: " + some_of(f"{one.path} ({one.reason})" for one in effects.dropped)
 
 
 def _parts(shown: Sequence[Effect]) -> Iterator[str]:
@@ -49,11 +42,11 @@ def _parts(shown: Sequence[Effect]) -> Iterator[str]:
     folders = [f"{one.path}/ ({one.kind})" for one in shown if one.type == "folder" and one not in own]
     for kind, word in _KINDS:
         if paths := [one.path for one in files if one.kind == kind]:
-            yield f"{word} {some(paths)}"
+            yield f"{word} {some_of(paths)}"
     if moved := [f"{one.moved_from} to {one.path}" for one in files if one.kind == "moved"]:
-        yield f"moved {some(moved)}"
+        yield f"moved {some_of(moved)}"
     if folders and not files:
-        yield f"folders {some(folders)}"
+        yield f"folders {some_of(folders)}"
     if own:
         yield f"{len(own)} files of git"
 
@@ -61,7 +54,7 @@ def _parts(shown: Sequence[Effect]) -> Iterator[str]:
 def _bulk_parts(bulk: Iterable[BulkEffect]) -> Iterator[str]:
     for one in bulk:
         if one.sources:
-            yield f"changed {some(one.sources)}"
+            yield f"changed {some_of(one.sources)}"
         if not one.ignored and (rest := one.files - len(one.sources)):
             yield f"{one.path}/ ({_files(rest)})"
 

@@ -17,6 +17,7 @@ from duckflow.domain.events import BackgroundCommand, CommandEnded, CommandStart
 from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.patterns import lazy_regex
+from duckflow.domain.text import some_of
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.encoding import EncodedText
 from duckflow.safety.files.workspace import Workspace
@@ -26,7 +27,7 @@ from duckflow.safety.sandbox.copy.copy_writer import CHANGED
 from duckflow.safety.sandbox.output import Emit
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.tools.catalogue import CommandEnd, Proposal, TakeOver, Tool, ToolResult
-from duckflow.tools.effects_text import dropped_line, effects_line, some, told_paths
+from duckflow.tools.effects_text import dropped_line, effects_line, told_paths
 from duckflow.tools.files.reading import ReadFile, excerpt_of
 
 RUN = "shell.run"
@@ -222,7 +223,7 @@ async def apply_waiting(
 ) -> ToolResult:
     """Apply a command's file changes to the workspace. The user agreed to overwrite `conflicts`."""
     left = await shell.apply(waiting.copy_id, effects, access, conflicts=conflicts)
-    kept = "Not taken over: " + some(f"{path} ({reason})" for path, reason in left.items()) if left else ""
+    kept = "Not taken over: " + some_of(f"{path} ({reason})" for path, reason in left.items()) if left else ""
     return ToolResult(
         text=_lines(effects_line("It changed", effects, skip=left), dropped_line(effects), kept),
         changed=tuple(path for path in told_paths(effects) if path not in left),
@@ -236,7 +237,7 @@ def _hidden_line(hidden: Sequence[str]) -> str:
     if not hidden:
         return ""
     return (
-        f"(Hidden from commands, and opened by this one: {some(hidden)}. "
+        f"(Hidden from commands, and opened by this one: {some_of(hidden)}. "
         "It saw them empty; if it needs one, name it in secrets, and the user is asked.)"
     )
 

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from duckflow.domain.files.caches import is_cache
 from duckflow.domain.patterns import lazy_regex
-from duckflow.domain.text import cut
+from duckflow.domain.text import cut, some_of
 from duckflow.safety.files.listing import SKIPPED, Listing
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.paths import printable
@@ -72,11 +72,11 @@ def _layout(files: Sequence[str], *, whole: bool) -> Iterable[str]:
         yield cut(_folder_line(folder, counts, files if whole else ()), _LINE)
     others = [f"{one} {counts[one]}" for one in (*coded[_FOLDERS:], *ranked[len(coded) :])]
     if others:
-        yield cut(f"also {_listed(others, _OTHERS)}", _LINE)
+        yield cut(f"also {some_of(others, _OTHERS)}", _LINE)
     if own := sorted(
         (path for path in files if "/" not in path), key=lambda one: (not _NOTABLE.match(one), one)
     ):
-        yield cut(f"at the top {_listed(own, _TOP_FILES)}", _LINE)
+        yield cut(f"at the top {some_of(own, _TOP_FILES)}", _LINE)
 
 
 def _is_aside(folder: str) -> bool:
@@ -103,8 +103,3 @@ def _folder_line(folder: str, counts: Mapping[str, int], files: Sequence[str]) -
 def _below(folder: str, counts: Mapping[str, int]) -> list[str]:
     depth = folder.count("/") + 1
     return sorted(one for one in counts if one.startswith(folder) and one.count("/") == depth)
-
-
-def _listed(names: Sequence[str], most: int) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more

@@ -68,8 +68,8 @@ class EncodedText(NamedTuple):
         """Encode only changed lines: some characters have two byte forms, and the others must keep theirs."""
         old, new = self.text.split("\n"), text.split("\n")
         raw = self.data.split(b"\n")
-        first = _same(old, new)
-        last = _same(old[first:][::-1], new[first:][::-1])
+        first = common_start(old, new)
+        last = common_start(old[first:][::-1], new[first:][::-1])
         known = dict(zip(reversed(old), reversed(raw), strict=True))
         middle = [
             known[line] if line in known else encode(path, line, self.codec)
@@ -78,7 +78,8 @@ class EncodedText(NamedTuple):
         return b"\n".join((*raw[:first], *middle, *raw[len(raw) - last :]))
 
 
-def _same(one: Sequence[str], other: Sequence[str]) -> int:
+def common_start(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many lines two texts have in common at their beginning."""
     pairs = zip(one, other, strict=False)
     return next((count for count, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 

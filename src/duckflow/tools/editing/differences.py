@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from difflib import unified_diff
 from io import StringIO
 
+from duckflow.safety.files.encoding import common_start
+
 _CONTEXT = 3
 _TOO_MANY = 60_000_000  # pairs of lines; beyond that a comparison takes too long
 _NO_NEWLINE = "\\ No newline at end of file\n"
@@ -59,11 +61,6 @@ def _hunks(before: list[str], after: list[str]) -> Iterator[str]:
 
 def _hard(before: list[str], after: list[str]) -> bool:
     """Return True if the part between the common beginning and end is too large to compare."""
-    start = 0
-    shorter = min(len(before), len(after))
-    while start < shorter and before[start] == after[start]:
-        start += 1
-    end = 0
-    while end < shorter - start and before[-1 - end] == after[-1 - end]:
-        end += 1
+    start = common_start(before, after)
+    end = common_start(before[start:][::-1], after[start:][::-1])
     return (len(before) - start - end) * (len(after) - start - end) > _TOO_MANY

@@ -1,6 +1,6 @@
 """HTTP for the `mcp` client: answers are limited, and failures become messages about one request."""
 
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 import httpx2
 import mcp_types as types
@@ -49,12 +49,10 @@ def _error(request: httpx2.Request, response: httpx2.Response, said: bytes) -> h
     """Convert an HTTP error to an error of the protocol, with the server's message if it contains one."""
     if response.status_code == _NOT_FOUND and _SESSION in request.headers:
         return _refusal(_NOT_FOUND, UNSENT, "its session has expired")
-    try:
+    with suppress(ValueError, RecursionError):  # a page of the web server
         told = types.jsonrpc_message_adapter.validate_json(said, by_name=False)
-    except (ValueError, RecursionError):
-        told = None
-    if isinstance(told, types.JSONRPCError):
-        return _refusal(response.status_code, told.error.code, told.error.message, told.error.data)
+        if isinstance(told, types.JSONRPCError):
+            return _refusal(response.status_code, told.error.code, told.error.message, told.error.data)
     phrase = f"{response.status_code} {response.reason_phrase}".strip()
     return _refusal(response.status_code, BAD_STATUS, f"it answered with HTTP {phrase}")
 

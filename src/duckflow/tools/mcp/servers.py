@@ -1,7 +1,6 @@
 """Tools of MCP servers as operations, and their prompts for the user (L4)."""
 
 import asyncio
-import dataclasses
 import difflib
 import json
 import shlex
@@ -197,18 +196,16 @@ class McpServers(ToolSource):
                 kind=ApprovalScope(what="tool", scope=operation),
             )
 
-        tool = Tool(
+        changed = remote.name in connection.changed
+        return Tool(
             operation=operation,
             args=ForeignArguments,
             summary=one_line(remote.description, 100),
-            effect="foreign",
-            run=run,
-            propose=propose,
+            effect="read" if changed else "foreign",
+            run=accept_first if changed else run,
+            propose=propose_nothing if changed else propose,
             hidden=True,
         )
-        if remote.name not in connection.changed:
-            return tool
-        return dataclasses.replace(tool, effect="read", run=accept_first, propose=propose_nothing)
 
     async def _describe(self, args: Describe, _access: Access) -> ToolResult:
         wanted = args.tool.strip().removeprefix(_PREFIX)

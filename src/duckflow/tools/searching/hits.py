@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError
+from duckflow.domain.text import some_of
+from duckflow.prompts.shortening import fair_shares
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.paths import printable
 from duckflow.safety.policy.protected import STRENGTH
@@ -72,7 +74,7 @@ def show_hits(workspace: Workspace, found: Hits, permitted: int, context: int) -
         return ""
     whole = found.complete and left >= 0 and len(found.files) <= _FILES_READ
     shown = files[:FILES_SHOWN]
-    shares = _shares([len(_rows(one, len(one.hits), context)) for one in shown], LINES_SHOWN)
+    shares = fair_shares([len(_rows(one, len(one.hits), context)) for one in shown], LINES_SHOWN)
     parts = [_show(one, share, context) for one, share in zip(shown, shares, strict=True)]
     return "\n".join([_head(files, whole=whole), *parts, *_more(files[FILES_SHOWN:])])
 
@@ -90,9 +92,8 @@ def _more(rest: Sequence[_FileHits]) -> list[str]:
     """Name the files of which no line is shown."""
     if not rest:
         return []
-    named = ", ".join(f"{one.path} ({one.number})" for one in rest[:_FILES_NAMED])
-    more = f" and {len(rest) - _FILES_NAMED} more" if len(rest) > _FILES_NAMED else ""
-    return [f"Not shown, {len(rest)} more file{'s' * (len(rest) != 1)}: {named}{more}"]
+    named = some_of([f"{one.path} ({one.number})" for one in rest], _FILES_NAMED)
+    return [f"Not shown, {len(rest)} more file{'s' * (len(rest) != 1)}: {named}"]
 
 
 def _read(
@@ -111,17 +112,6 @@ def _read(
     withheld = lines_with_secrets(text)
     visible = [hit for hit in hits if hit.line <= len(lines) and hit.line not in withheld]
     return (_FileHits(printable(path), lines, visible, withheld) if visible else None), len(data)
-
-
-def _shares(wanted: Sequence[int], most: int) -> list[int]:
-    """Divide `most` rows among the files. Rows that small files do not need go to large ones."""
-    shares = [0] * len(wanted)
-    left = most
-    order = sorted(range(len(wanted)), key=lambda at: wanted[at])
-    for done, at in enumerate(order):
-        shares[at] = min(wanted[at], left // (len(order) - done))
-        left -= shares[at]
-    return shares
 
 
 def _show(file: _FileHits, share: int, context: int) -> str:
