@@ -7,7 +7,7 @@ from pathlib import Path
 from duckflow.ui.frontend import open_frontend
 from duckflow.ui.input.keyboard import Listener
 from duckflow.ui.input.prompt_view import PromptView
-from duckflow.ui.output.colours import Theme
+from duckflow.ui.output.writer import Theme
 
 
 class Barred(Listener):

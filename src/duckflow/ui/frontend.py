@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from duckflow.ui.input.keyboard import Keyboard, PlainKeyboard
-from duckflow.ui.output.colours import Theme, use_theme
 from duckflow.ui.output.escaping import visible
-from duckflow.ui.output.writer import Writer
+from duckflow.ui.output.writer import Theme, Writer, use_theme
 
 if TYPE_CHECKING:
     from duckflow.domain.session_client import SessionClient

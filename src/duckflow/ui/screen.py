@@ -14,12 +14,11 @@ from duckflow.domain.live_updates import (
 from duckflow.domain.session_client import SessionUpdate, StatusChanged
 from duckflow.domain.text import count_words
 from duckflow.i18n.catalogue import text
-from duckflow.ui.output.colours import Colour
 from duckflow.ui.output.diff import difference_lines
 from duckflow.ui.output.escaping import harmless, visible
 from duckflow.ui.output.reply_stream import ReplyStream
 from duckflow.ui.output.text_width import cut_to_width
-from duckflow.ui.output.writer import Writer
+from duckflow.ui.output.writer import Colour, Writer
 from duckflow.ui.views.events import Describer, EventDescription, EventKind, Tone, waiting_line
 from duckflow.ui.views.live.activity import Activity
 

@@ -29,7 +29,11 @@ def print_prompt(loaded: LoadedSettings, folder: Path, *, last: bool, json: bool
         echo(text(notice.key, **notice.values), sys.stderr)
     session_id = latest_session(folder).id if last else None
     prompt = asyncio.run(_assemble(Opening(loaded, folder, session_id)))
-    turns = _turns(prompt.request.messages)
+    # As in most wire formats, messages of the same role are one.
+    by_role = groupby(prompt.request.messages, key=attrgetter("role"))
+    turns = tuple(
+        ChatMessage(role=role, text="\n\n".join(one.text for one in turn)) for role, turn in by_role
+    )
     if not json:
         echo(write_out(turns))
         echo(_table(prompt), sys.stderr)
@@ -55,12 +59,6 @@ async def _assemble(opening: Opening) -> RenderedPrompt:
         return app.session.redactor.clean_all(await app.model.preview(opened))
     finally:
         await app.aclose()
-
-
-def _turns(messages: tuple[ChatMessage, ...]) -> tuple[ChatMessage, ...]:
-    """Join messages of the same role, as most wire formats do."""
-    by_role = groupby(messages, key=attrgetter("role"))
-    return tuple(ChatMessage(role=role, text="\n\n".join(one.text for one in turn)) for role, turn in by_role)
 
 
 def _table(prompt: RenderedPrompt) -> str:

@@ -5,10 +5,9 @@ from itertools import zip_longest
 from typing import Literal, NamedTuple
 
 from duckflow.domain.patterns import lazy_regex
-from duckflow.ui.output.colours import Colour
 from duckflow.ui.output.escaping import visible
 from duckflow.ui.output.text_width import split_at_width, width_of
-from duckflow.ui.output.writer import Writer
+from duckflow.ui.output.writer import Colour, Writer
 
 SIDE_BY_SIDE_COLUMNS = 120
 _HUNK = lazy_regex(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")

@@ -7,9 +7,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from duckflow.domain.patterns import lazy_regex
-from duckflow.ui.output.colours import code_of
 from duckflow.ui.output.escaping import harmless
 from duckflow.ui.output.text_width import wrap
+from duckflow.ui.output.writer import code_of
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

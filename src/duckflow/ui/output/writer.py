@@ -1,13 +1,32 @@
-"""Writes the output of the conversation: above the prompt of a terminal, or to standard output."""
+"""Writes and colours the output of the conversation: above the prompt, or to standard output."""
 
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable
+from typing import Literal
 
-from duckflow.ui.output.colours import Colour, code_of
 from duckflow.ui.output.escaping import harmless
 from duckflow.ui.output.text_width import wrap_hanging
+
+Colour = Literal["green", "red", "cyan", "yellow", "dim", "bold"]
+Theme = Literal["auto", "light", "dark", "none"]
+
+_TERMINAL: dict[Colour, str] = {
+    "green": "32",
+    "red": "31",
+    "cyan": "36",
+    "yellow": "33",
+    "dim": "2",
+    "bold": "1",
+}
+_CODES: dict[Theme, dict[Colour, str]] = {
+    "light": {**_TERMINAL, "cyan": "34", "yellow": "35", "dim": "90"},
+    "dark": {**_TERMINAL, "green": "92", "red": "91", "cyan": "96", "yellow": "93", "dim": "37"},
+}
+"""Terminal codes of the themes that replace colours which are hard to read on their background."""
+
+_theme: list[Theme] = ["auto"]
 
 
 def print_lines(texts: Iterable[str]) -> None:
@@ -15,6 +34,16 @@ def print_lines(texts: Iterable[str]) -> None:
     for text in texts:
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
     sys.stdout.flush()
+
+
+def use_theme(theme: Theme) -> None:
+    """Use the colours of this theme from now on."""
+    _theme[:] = [theme]
+
+
+def code_of(colour: Colour) -> str:
+    """Return the terminal's code for a colour."""
+    return _CODES.get(_theme[0], _TERMINAL)[colour]
 
 
 class Writer:

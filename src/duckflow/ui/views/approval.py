@@ -7,8 +7,8 @@ from duckflow.domain.frozen import Frozen
 from duckflow.domain.lines import TextLine
 from duckflow.domain.questions.approval import Approval, ApprovalScope, Because, Risk
 from duckflow.i18n.catalogue import has_text, text
-from duckflow.ui.output.colours import Colour
 from duckflow.ui.output.escaping import on_one_line
+from duckflow.ui.output.writer import Colour
 
 _FACTS = ("reads", "in_sandbox", "no_sandbox", "with_network", "undo", "no_undo", "memory_undo")
 """Impacts of a change that have a short form, for the first line."""
