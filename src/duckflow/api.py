@@ -34,6 +34,7 @@ from duckflow.domain.session_client import PastMessage, SessionUpdate, StatusCha
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.i18n.catalogue import set_language_once
+from duckflow.loops.thinking.pictures import keep_pictures
 from duckflow.session.channel import UpdateQueue
 from duckflow.session.host import SessionHost
 from duckflow.session.local import LocalSession
@@ -262,9 +263,15 @@ class OpenSession:
         """Call `listener` with every update from now on, including those between requests."""
         self._listeners.append(listener)
 
-    def start(self, request: str) -> Work:
-        """Work on a new request or an addition to the open one; commands and MCP prompts are expanded."""
-        return self._begin(commands.SayMessage(text=request))
+    def start(self, request: str, pictures: Sequence[bytes] = ()) -> Work:
+        """Work on a new request or an addition to the open one; commands and MCP prompts are expanded.
+
+        `pictures` are PNG, JPEG, GIF or WebP files; UsageError if one can't be shown.
+        """
+        if self.client.busy:
+            raise UsageError("session.busy")
+        shown = keep_pictures(pictures, self.id, self.app.kept)
+        return self._begin(commands.SayMessage(text=request, pictures=shown))
 
     def go_on(self) -> Work:
         """Continue the open request: apply the given answer, ask again, or work on."""

@@ -249,3 +249,13 @@ async def test_L8_what_was_done_is_seen_taken_back_gone_back_behind_and_forked(f
     assert forked in listed
     assert delete_session(forked).id == forked
     assert forked not in [one.id for one in earlier_sessions(folder)]
+
+
+async def test_a_program_shows_pictures(folder: Path):
+    png = b"\x89PNG\r\n\x1a\n" + bytes(64)
+    async with session(folder, decision("A duck.")) as duck:
+        with pytest.raises(UsageError, check=lambda error: error.key == "pictures.not_pasted"):
+            duck.start("What is this?", [b"nothing"])
+        assert await duck.start("What is this?", [png]) == "done"
+        (said,) = [one.event for one in duck.events() if isinstance(one.event, UserMessage)]
+        assert [duck.app.kept.picture(picture.digest) for picture in said.pictures] == [png]

@@ -326,6 +326,15 @@ async def test_A8_plain_text_is_no_answer_where_no_tools_are_offered(seen):
     assert "there is no JSON object" in model.requests[1].messages[-1].text
 
 
+@pytest.mark.parametrize(
+    ("stop", "key"), [("refusal", "llm.declined"), ("length", "llm.still_cut"), ("end", "llm.bad_answer")]
+)
+async def test_the_last_unusable_answer_says_why_the_model_stopped(seen, stop, key):
+    with pytest.raises(BadAnswer) as caught:
+        await decide(FakeModel(*[said("no object", stop=stop)] * 20), seen)
+    assert caught.value.key == key
+
+
 async def test_calls_are_refused_where_another_answer_was_asked_for(seen):
     model = FakeModel([ToolCall(name="x", arguments="{}"), StreamEnd()], '{"city": "奈良", "degrees": 3}')
     await ask(model, REQUEST, Weather, seen.append)

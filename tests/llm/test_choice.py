@@ -4,7 +4,7 @@ import pytest
 
 from duckflow.domain.errors import UsageError
 from duckflow.i18n.catalogue import text
-from duckflow.llm.default_model import ModelChoice, choose_model
+from duckflow.llm.default_model import ModelChoice, choose_model, list_models
 from duckflow.llm.endpoints import PROVIDERS
 from fakes.model_server import ModelServer, free_port
 from fakes.rows import every_row
@@ -77,3 +77,13 @@ async def test_K3_an_own_server_is_asked_for_its_model():
 async def test_K3_an_unusable_address_is_said_and_not_passed_over():
     with pytest.raises(UsageError):
         await chosen({"OPENAI_BASE_URL": "nonsense"})
+
+
+async def test_models_are_suggested_from_own_servers_and_keys():
+    with ModelServer() as server:
+        server.pages["/v1/models"] = {"data": [{"id": "qwen-local"}, {"id": "text-embedding"}]}
+        env = {"OPENAI_BASE_URL": f"{server.url}/v1", "ANTHROPIC_API_KEY": "k", "GROQ_API_KEY": "\x01"}
+        assert await list_models(env) == [
+            f"anthropic:{PROVIDERS['anthropic'].default_model}",
+            "openai:qwen-local",
+        ]

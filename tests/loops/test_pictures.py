@@ -1,4 +1,4 @@
-"""Pictures as @mentions: shown to models that see, over both wires, and never kept as bytes."""
+"""Pictures as @mentions or pasted: shown to models that see, over both wires, and in no event as bytes."""
 
 import base64
 import hashlib
@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ErrorReported, UserMessage
 from duckflow.domain.model import PICTURE_TOKENS
 from duckflow.i18n.catalogue import text
 from duckflow.loops.thinking import pictures
 from duckflow.loops.thinking.pictures import find_pictures, media_of
 from duckflow.safety.files.workspace import Workspace
+from duckflow.store.kept_files import KeptFiles
 from fakes.engine import decision, engine
 from fakes.model_server import ModelServer
 from fakes.plays import asked_for, play
@@ -68,6 +70,42 @@ async def test_a_mentioned_picture_is_shown_again_in_each_prompt_until_it_change
             assert duck.of(ErrorReported) == []
             kept = "".join(one.model_dump_json() for one in duck.events)
             assert base64.b64encode(PNG).decode()[:40] not in kept
+
+
+@every_row("model", WIRES)
+async def test_a_pasted_picture_is_shown_again_in_each_prompt(folder: Path, model):
+    """It is kept beside the session, and forgotten with it; a message may be a picture alone."""
+    with ModelServer(play(decision("A duck."), decision("Still."))) as server:
+        async with engine(folder, server=server, model=model) as duck:
+            session_id, kept = duck.state.session_id, duck.app.kept
+            pasted = pictures.keep_pictures([PNG], session_id, kept)
+            assert await duck.app.chat.say("", pasted) == "done"
+            await duck.app.chat.say("are you sure?")
+            assert [pictures_in(body) for body in decisions(server)] == [[("image/png", PNG)]] * 2
+            said, _ = duck.of(UserMessage)
+            assert (said.text, said.pictures) == (text("pictures.alone"), pasted)
+            assert duck.of(ErrorReported) == []
+            events = "".join(one.model_dump_json() for one in duck.events)
+            assert base64.b64encode(PNG).decode()[:40] not in events
+            kept.forget(session_id)
+            assert kept.picture(pasted[0].digest) is None
+
+
+@every_row(
+    ("pasted", "key"),
+    [
+        ([b"GIF8 or not"], "pictures.not_pasted"),
+        ([PNG + bytes(pictures.LARGEST)], "pictures.too_large"),
+        ([PNG] * 9, "pictures.too_many"),
+    ],
+)
+def test_a_pasted_picture_that_can_not_be_shown_is_refused(tmp_path: Path, pasted, key):
+    kept = KeptFiles(tmp_path / "kept.db", 0)
+    with pytest.raises(UsageError) as caught:
+        pictures.keep_pictures(pasted, "s", kept)
+    kept.close()
+    assert caught.value.key == key
+    assert "picture-" in str(caught.value)
 
 
 async def test_a_model_that_does_not_see_is_told_so_and_the_user_too(folder: Path):

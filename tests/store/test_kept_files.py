@@ -7,6 +7,7 @@ import stat
 import pytest
 
 from duckflow.domain.files.changes import FileChange
+from duckflow.store import kept_files
 from duckflow.store.kept_files import ChangeOwner, KeptFiles
 
 
@@ -145,3 +146,9 @@ def test_no_file_is_made_to_look_for_a_result(path):
     kept = KeptFiles(path, 100)
     assert kept.output("s", "e1") is None
     assert not path.exists()
+
+
+def test_the_oldest_pictures_give_way(kept, monkeypatch):
+    monkeypatch.setattr(kept_files, "_PICTURE_BYTES", 25)
+    digests = [kept.keep_picture("s", bytes([number]) * 10) for number in range(3)]
+    assert [kept.picture(digest) is not None for digest in digests] == [False, True, True]

@@ -74,7 +74,9 @@ class App:
         self.session, self.workspace, self.log, self.kept = session, workspace, base.log, base.kept
         self.shell, self._hooks, self._closing = base.shell, base.hooks, closing
         plugins = extensions.plugins.together
-        self.tiers, self.advisor = open_models(opening, choice, session, workspace, env, plugins.providers)
+        self.tiers, self.advisor = open_models(
+            opening, choice, session, workspace, base.kept, env, plugins.providers
+        )
         closing.push_async_callback(self.tiers.aclose)
         rules = read_rules(workspace, settings.rules.files, settings.rules.max_bytes)
         look = WorkspaceLook(workspace, base.checks)

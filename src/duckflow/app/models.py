@@ -20,6 +20,7 @@ from duckflow.loops.thinking.advisor import Advisor
 from duckflow.loops.thinking.pictures import PictureClient
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.redaction.model import RedactedModel
+from duckflow.store.kept_files import KeptFiles
 
 
 async def choose(settings: Settings, env: Mapping[str, str]) -> ModelChoice:
@@ -46,6 +47,7 @@ def open_models(
     choice: ModelChoice,
     session: Session,
     workspace: Workspace,
+    kept: KeptFiles,
     env: Mapping[str, str],
     others: Mapping[str, OpenModel],
 ) -> tuple[Tiers, Advisor]:
@@ -56,7 +58,7 @@ def open_models(
     async def opened(name: str) -> ModelClient:
         client = await open_client(name, settings.llm, env, relay, asked, others, learned)
         # The prompts of small models have no pictures.
-        seeing = client if client.traits.small else PictureClient(client, workspace)
+        seeing = client if client.traits.small else PictureClient(client, workspace, kept)
         return RedactedModel(seeing, session.redactor)
 
     async def price(name: str, usage: Usage) -> float | None:

@@ -12,16 +12,16 @@ from duckflow.dialects.native_messages import as_native, result_of
 from duckflow.dialects.native_tools import native_tools
 from duckflow.dialects.prompt import DecisionPrompt, PromptForm, PromptFrame
 from duckflow.domain.decision import Decision, Operation
-from duckflow.domain.errors import BadAnswer, ProviderError
+from duckflow.domain.errors import ProviderError
 from duckflow.domain.frozen import replace
 from duckflow.domain.live_updates import ReplyVoid
-from duckflow.domain.model import ChatMessage, Effort, ModelClient, ModelRequest, ToolCall, Usage
+from duckflow.domain.model import ChatMessage, Effort, ModelClient, ModelRequest, StopReason, ToolCall, Usage
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut
 from duckflow.llm.answers.continuing import collect_whole
 from duckflow.llm.answers.response import CollectedResponse
 from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer
-from duckflow.llm.answers.structured import check_whole
+from duckflow.llm.answers.structured import check_whole, unusable_answer
 from duckflow.llm.tokens import TokenCounter
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.prompts.templates import template
@@ -67,9 +67,10 @@ class Native:
         exchange: list[ChatMessage] = []
         spent, noted, fault = Usage(), JsonObject(), ""
         repairs = notes = 0
+        stop: StopReason | None = None
         while repairs <= MAX_REPAIRS and notes <= MAX_NOTES:
             response = await self._ask(request, exchange, on_update, spent)
-            spent += response.usage
+            spent, stop = spent + response.usage, response.stop
             said = _said(response, f"{state.seq}_{len(exchange)}")
             try:
                 answer = self._understand(response, said, request)
@@ -97,7 +98,7 @@ class Native:
                 )
             notes += 1
         problem = fault or "notes and nothing else"
-        raise BadAnswer("llm.bad_answer", output=request.output, problem=problem).with_usage(spent)
+        raise unusable_answer(stop, request, problem).with_usage(spent)
 
     def _understand(
         self, response: CollectedResponse, said: ChatMessage, request: ModelRequest

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 
 from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.model import EffortChoice
+from duckflow.domain.model import EffortChoice, Picture
 from duckflow.domain.modes import Mode
 from duckflow.domain.questions.approval import AnswerApproval, Approval
 from duckflow.domain.questions.consultation import ChooseWay, Consultation
@@ -24,6 +24,8 @@ class SayMessage(Frozen):
 
     kind: Literal["say"] = "say"
     text: str
+    pictures: tuple[Picture, ...] = ()
+    """Pasted pictures; the sender has put their bytes into the database of kept files."""
 
 
 class AnswerShown(Frozen):

@@ -12,7 +12,10 @@ PICTURE_TOKENS = 1600
 
 
 class Picture(Frozen):
-    """A picture as it was when mentioned. Its bytes are not stored; only a `ModelRequest` contains them."""
+    """A picture as it was when mentioned or pasted. No event has its bytes, only a `ModelRequest` has.
+
+    `path` is the file, or the name of a pasted picture, whose bytes are in the database of kept files.
+    """
 
     path: str
     media: str

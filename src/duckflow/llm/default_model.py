@@ -1,15 +1,20 @@
-"""Choose a model if the user set none: by a key in the environment, else Ollama, else embedded (K3)."""
+"""Choose a model if the user set none: by a key in the environment, else Ollama, else embedded (K3).
 
-from collections.abc import Mapping
+The same places tell which models can be suggested.
+"""
+
+from collections.abc import Mapping, Sequence
 
 from pydantic import Field
 
+from duckflow.domain.errors import UserError
 from duckflow.domain.frozen import Frozen
-from duckflow.llm.endpoints import PROVIDERS, Provider, endpoint_of
+from duckflow.llm.endpoints import PROVIDERS, Provider, endpoint_of, find_endpoint
 from duckflow.llm.probes import list_served, list_tags
 
 OLLAMA_TIMEOUT_S = 0.3
 SERVER_TIMEOUT_S = 1.0
+_MOST_LISTED = 100
 
 
 class ModelChoice(Frozen):
@@ -27,6 +32,24 @@ async def choose_model(env: Mapping[str, str]) -> ModelChoice:
         if chosen is not None:
             return chosen
     return await _by_ollama(env) or ModelChoice(name="embedded", reason_key="llm.chosen_embedded")
+
+
+async def list_models(env: Mapping[str, str]) -> Sequence[str]:
+    """Return models to suggest: those of the user's own servers, and one for each key in the environment."""
+    found: list[str] = []
+    for provider in PROVIDERS.values():
+        try:
+            endpoint = find_endpoint(f"{provider.name}:{provider.default_model or 'any'}", env)
+        except UserError:
+            continue  # no key, or one that can't be used
+        if endpoint.own and provider.wire == "openai":
+            ask = list_tags if provider.name == "ollama" else list_served
+            served = await ask(endpoint, SERVER_TIMEOUT_S)
+            names = [one.name for one in served if one.name and "embed" not in one.name]
+            found += [f"{provider.name}:{name}" for name in names[:_MOST_LISTED]]
+        elif endpoint.key and provider.default_model and not endpoint.own:
+            found.append(f"{provider.name}:{provider.default_model}")
+    return found
 
 
 async def _by_environment(provider: Provider, env: Mapping[str, str]) -> ModelChoice | None:

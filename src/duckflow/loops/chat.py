@@ -2,13 +2,14 @@
 
 import asyncio
 import secrets
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
 
 from duckflow.domain import events
 from duckflow.domain.errors import ProviderError, UserError
+from duckflow.domain.model import Picture
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.questions.consultation import ChooseWay, ConsultationKind
 from duckflow.domain.state import Request
@@ -51,12 +52,12 @@ class ChatLoop(SessionPart):
     _memory: SessionMemory
     _tasks: TaskLoop
 
-    async def say(self, text: str) -> RequestOutcome:
+    async def say(self, text: str, pictures: Sequence[Picture] = ()) -> RequestOutcome:
         """Take a message, which begins a request or adds to the waiting one. A hook can refuse it."""
         request = self._state.request
         waits = request is not None and request.outcome not in (None, "interrupted")
         request_id = request.request_id if request and waits else f"r_{secrets.token_hex(4)}"
-        read = await self._reader.read(text, request_id)
+        read = await self._reader.read(text, request_id, pictures)
         if read is None:
             return "stopped"
         message, problems = read

@@ -144,7 +144,7 @@ class SessionHost:
                 guest and self._driven
             ):
                 return None
-            case commands.SayMessage(text=said) if guest and not said.strip():
+            case commands.SayMessage(text=said, pictures=()) if guest and not said.strip():
                 return "clients.not_offered"
             case commands.SayMessage() if guest and state.question:
                 return None
@@ -281,8 +281,8 @@ class SessionHost:
         match command:
             case commands.SayMessage(text=said) if habit := habit_of(said):
                 self.app.session.record(ErrorReported(key=f"habits.{habit}", notice=True))
-            case commands.SayMessage(text=said):
-                return await self._worked(chat.say(await self._meant(said)))
+            case commands.SayMessage(text=said, pictures=pictures):
+                return await self._worked(chat.say(await self._meant(said), pictures))
             case commands.AnswerShown(answer=answer):
                 return await self._worked(chat.answer(answer))
             case commands.ChooseShown(way=way):

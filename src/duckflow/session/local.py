@@ -1,6 +1,7 @@
 """Client of a session that this process has open."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 
@@ -19,6 +20,7 @@ from duckflow.domain.session_client import (
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.memory import Memory
 from duckflow.i18n.catalogue import text
+from duckflow.llm.default_model import list_models
 from duckflow.loops.undo.rewind import past_messages
 from duckflow.safety.files.listing import SKIPPED
 from duckflow.session.channel import Receipt, UpdateQueue
@@ -38,6 +40,7 @@ class LocalSession:
         self._app = host.app
         self._loaded = loaded
         self._files: Sequence[str] = ()
+        self._listed_models: Sequence[str] = ()
         self.extensions: Extensions = host.app.extensions
         self.status = EngineStatus()
 
@@ -96,10 +99,16 @@ class LocalSession:
         return [*self._files, *(f"{one.name}:{uri}" for one in self.servers() for uri in one.resources)]
 
     def models(self) -> Sequence[str]:
-        """Return the models of the settings, the current one, and those that need no key."""
+        """Return the current model, those of settings and environment, and those that need no key."""
         llm = self._loaded.settings.llm
-        named = (self.state.model, llm.model, llm.creative, llm.fast, llm.evaluator, "embedded", "relay")
-        return list(dict.fromkeys(name for name in named if name))
+        named = (self.state.model, llm.model, llm.creative, llm.fast, llm.evaluator)
+        return list(
+            dict.fromkeys(name for name in (*named, *self._listed_models, "embedded", "relay") if name)
+        )
+
+    async def list_models(self) -> None:
+        """Look for models in the environment, for `models`."""
+        self._listed_models = await list_models(os.environ)
 
     def sessions(self) -> Sequence[EarlierSession]:
         """Return earlier sessions of this folder, the last one first."""

@@ -1,4 +1,4 @@
-"""Database with old file contents for undo, and full results. If it is lost, no session is.
+"""Database with old file contents for undo, full results and pasted pictures. If it is lost, no session is.
 
 A change is recorded before it is made, together with the content that it replaces. After a crash, the files
 are compared with this record.
@@ -40,6 +40,20 @@ _OUTPUTS = (
     )""",
     "CREATE INDEX outputs_evidence ON outputs (session_id, evidence_id)",
 )
+_PICTURES = (
+    """CREATE TABLE pictures (
+        id INTEGER PRIMARY KEY,
+        session_id TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        data BLOB NOT NULL
+    )""",
+    "CREATE INDEX pictures_digest ON pictures (digest)",
+)
+_DROP_PICTURES = """DELETE FROM pictures WHERE id <= (
+    SELECT id FROM (SELECT id, sum(length(data)) OVER (ORDER BY id DESC) AS total FROM pictures)
+    WHERE total > ? ORDER BY id DESC LIMIT 1)"""
+_PICTURE_BYTES = 200_000_000
+"""Largest total size of the kept pictures."""
 _DROP_OUTPUT = "DELETE FROM outputs WHERE session_id = ? AND evidence_id = ?"
 _INSERT_OUTPUT = "INSERT INTO outputs (session_id, evidence_id, packed, data) VALUES (?, ?, ?, ?)"
 _DROP_OUTPUTS = """DELETE FROM outputs WHERE id <= (
@@ -206,12 +220,30 @@ class KeptFiles:
             row = connection.execute(query, (session_id, evidence_id)).fetchone()
         return zlib.decompress(row[0]).decode("utf-8", "surrogatepass") if row else None
 
+    def keep_picture(self, session_id: str, data: bytes) -> str:
+        """Store a picture, and return its SHA-256. If there are too many, the oldest are dropped."""
+        digest = hashlib.sha256(data).hexdigest()
+        with self._opened().write() as connection:
+            connection.execute(
+                "INSERT INTO pictures (session_id, digest, data) VALUES (?, ?, ?)", (session_id, digest, data)
+            )
+            connection.execute(_DROP_PICTURES, (_PICTURE_BYTES,))
+        return digest
+
+    def picture(self, digest: str) -> bytes | None:
+        """Return a picture by its SHA-256. None if it is not stored or has been dropped."""
+        if self._unused:
+            return None
+        with self._opened().read() as connection:
+            row = connection.execute("SELECT data FROM pictures WHERE digest = ?", (digest,)).fetchone()
+        return row[0] if row else None
+
     def forget(self, session_id: str) -> None:
         """Delete everything stored for a session, and overwrite it."""
         if self._unused:
             return
         with self._opened().write() as connection:
-            for table in ("changes", "snapshots", "outputs"):
+            for table in ("changes", "snapshots", "outputs", "pictures"):
                 connection.execute(_FORGET.format(table=table), (session_id,))
             connection.execute(_SWEEP)
         self._opened().fold_log()
@@ -225,7 +257,7 @@ class KeptFiles:
     def _opened(self) -> Database:
         with self._lock:
             if self._database is None:
-                self._database = Database(self._path, steps=(_TABLES, _OUTPUTS), rescue=_replace)
+                self._database = Database(self._path, steps=(_TABLES, _OUTPUTS, _PICTURES), rescue=_replace)
             return self._database
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from duckflow.domain.errors import BadAnswer, ProviderError
 from duckflow.domain.frozen import replace
 from duckflow.domain.live_updates import LiveUpdate, ReplyVoid
-from duckflow.domain.model import ChatMessage, ModelClient, ModelRequest, Thought, Usage
+from duckflow.domain.model import ChatMessage, ModelClient, ModelRequest, StopReason, Thought, Usage
 from duckflow.domain.reading.fitting import fit
 from duckflow.domain.text import cut
 from duckflow.llm.answers.answer_fields import AnswerFields, read_fields
@@ -54,6 +54,7 @@ async def ask(
     covers all tries.
     """
     spent, asked, faults = Usage(), request, ()
+    stop: StopReason | None = None
     for _ in range(_REPAIRS + 1):
         try:
             response = await collect_whole(
@@ -66,7 +67,7 @@ async def ask(
         except ProviderError as error:
             error.with_usage(spent)
             raise
-        spent += response.usage
+        spent, stop = spent + response.usage, response.stop
         try:
             value, read = _understand(response, request, answer, check)
         except UnusableAnswer as unusable:
@@ -81,7 +82,16 @@ async def ask(
             thoughts = tuple(response.thoughts)
             return StructuredAnswer(value, response.text, spent, read.notes, read.unused, thoughts)
     problem = cut(_encodable("; ".join(faults)), _PROBLEM)
-    raise BadAnswer("llm.bad_answer", output=request.output, problem=problem).with_usage(spent)
+    raise unusable_answer(stop, request, problem).with_usage(spent)
+
+
+def unusable_answer(stop: StopReason | None, request: ModelRequest, problem: str) -> BadAnswer:
+    """Return the error for a last answer that is still unusable, by the reason why the model stopped."""
+    if stop == "refusal":
+        return BadAnswer("llm.declined")
+    if stop == "length":
+        return BadAnswer("llm.still_cut", tokens=request.max_tokens)
+    return BadAnswer("llm.bad_answer", output=request.output, problem=problem)
 
 
 def _understand(

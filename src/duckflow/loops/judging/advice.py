@@ -64,7 +64,7 @@ def _failures(state: AgentState) -> tuple[str, ...]:
 def work_so_far(state: AgentState, error: ProviderError) -> tuple[ErrorReported, Reply]:
     """Return the error, and a reply about the work done before the model failed (A6)."""
     report, unusable = ErrorReported.of(error), isinstance(error, BadAnswer)
-    if unusable:
+    if report.key == "llm.bad_answer":
         report = replace(report, key="llm.bad_last_answer")
     done = _work_done(state.request) if state.request else ()
     title = text("settled.unusable_answer") if unusable else text("settled.no_answer")

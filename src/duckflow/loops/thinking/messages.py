@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ErrorReported, UserMessage
+from duckflow.domain.model import Picture
+from duckflow.i18n.catalogue import text
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.hooks.hooks import Hooks
 from duckflow.loops.session import SessionPart
@@ -29,16 +31,21 @@ class MessageReader(SessionPart):
     _model: DecisionModel
     _dispatcher: Dispatcher
 
-    async def read(self, text: str, request_id: str) -> tuple[UserMessage, tuple[ErrorReported, ...]] | None:
+    async def read(
+        self, said: str, request_id: str, pasted: Sequence[Picture] = ()
+    ) -> tuple[UserMessage, tuple[ErrorReported, ...]] | None:
         """Return the message with notes and pictures, and problems with these. None if a hook refuses it."""
-        added = await self._hooks.submitted(text)
+        added = await self._hooks.submitted(said)
         if added is None:
             return None
         note = await asyncio.to_thread(read_files_note, self._workspace)
         if note == self._state.files_note:
             note = ""
-        pictures, problems = await asyncio.to_thread(find_pictures, text, self._workspace)
-        message = UserMessage(request_id=request_id, text=text, note=note, added=added, pictures=pictures)
+        mentioned, problems = await asyncio.to_thread(find_pictures, said, self._workspace)
+        pictures = (*pasted, *mentioned)
+        if pasted and not said.strip():
+            said = text("pictures.alone")
+        message = UserMessage(request_id=request_id, text=said, note=note, added=added, pictures=pictures)
         return message, problems
 
     async def look_ahead(self, said: UserMessage) -> None:

@@ -1,12 +1,15 @@
-"""Pictures that messages mention. They are read again for each prompt, unless the file has changed."""
+"""Pictures that messages mention or bring along. They are read again for each prompt.
+
+A mentioned file is left out once it has changed. Pasted pictures are in the database of kept files.
+"""
 
 import asyncio
 import base64
 import hashlib
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 
-from duckflow.domain.errors import ToolError
+from duckflow.domain.errors import ToolError, UsageError
 from duckflow.domain.events import ErrorReported
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import ChatMessage, ModelClient, ModelPiece, ModelRequest, Picture
@@ -14,6 +17,7 @@ from duckflow.domain.patterns import lazy_regex
 from duckflow.llm.streams import closing
 from duckflow.llm.wrapping_client import WrappingClient
 from duckflow.safety.files.workspace import Workspace
+from duckflow.store.kept_files import KeptFiles
 
 LARGEST = 5_000_000
 """Largest picture, in bytes, that providers accept."""
@@ -85,12 +89,29 @@ def _look(workspace: Workspace, path: str) -> Picture | ErrorReported | None:
     return Picture(path=workspace.relative(path), media=media, digest=hashlib.sha256(data).hexdigest())
 
 
-class PictureClient(WrappingClient):
-    """Model client that adds the pictures which messages mention."""
+def keep_pictures(pictures: Sequence[bytes], session_id: str, kept: KeptFiles) -> tuple[Picture, ...]:
+    """Keep pasted pictures for a message. UsageError if one can't be shown. Blocking."""
+    names = [f"picture-{number}" for number in range(1, len(pictures) + 1)]
+    if len(pictures) > MOST:
+        raise UsageError("pictures.too_many", path=names[MOST], most=MOST)
+    found: list[Picture] = []
+    for name, data in zip(names, pictures, strict=True):
+        media = media_of(data)
+        if media is None:
+            raise UsageError("pictures.not_pasted", path=name)
+        if len(data) > LARGEST:
+            raise UsageError("pictures.too_large", path=name, most=LARGEST // 1_000_000)
+        found.append(Picture(path=name, media=media, digest=kept.keep_picture(session_id, data)))
+    return tuple(found)
 
-    def __init__(self, client: ModelClient, workspace: Workspace) -> None:
+
+class PictureClient(WrappingClient):
+    """Model client that adds the pictures which messages mention or bring along."""
+
+    def __init__(self, client: ModelClient, workspace: Workspace, kept: KeptFiles) -> None:
         super().__init__(client)
         self._workspace = workspace
+        self._kept = kept
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
         """Stream the answer to the request with its pictures."""
@@ -126,10 +147,12 @@ class PictureClient(WrappingClient):
     def _bytes(self, picture: Picture, room: int) -> bytes | str:
         if not self.traits.sees:
             return "you can't see pictures. Say so if it matters."
-        try:
-            data = self._workspace.read_bytes(picture.path, cap=LARGEST)
-        except ToolError as error:
-            return str(error)
+        data = self._kept.picture(picture.digest)
+        if data is None:
+            try:
+                data = self._workspace.read_bytes(picture.path, cap=LARGEST)
+            except ToolError as error:
+                return str(error)
         if hashlib.sha256(data).hexdigest() != picture.digest:
             return "the file has changed since. The user can mention it again."
         return data if len(data) <= room else "newer ones take the room. The user can mention it again."
