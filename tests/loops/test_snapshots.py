@@ -8,7 +8,7 @@ from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ActionStarted
 from duckflow.domain.files.changes import FileChange
 from duckflow.domain.questions.approval import AnswerApproval
-from duckflow.loops.undo.snapshots import SnapshotLimits, Snapshots
+from duckflow.loops.undo.snapshots import Snapshots
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import ChangeOwner, KeptFiles
@@ -30,7 +30,7 @@ def kept(tmp_path: Path):
 def snapshots(request, folder: Path, kept: KeptFiles):
     ripgrep = find_ripgrep(folder) if request.param == "ripgrep" else None
     workspace = Workspace(folder)
-    yield Snapshots(workspace, kept, ripgrep, SnapshotLimits(files=50, size=100_000))
+    yield Snapshots(workspace, kept, ripgrep, 50, 100_000)
     workspace.close()
 
 
@@ -89,7 +89,7 @@ async def test_secrets_and_version_control_are_not_copied(
 
 async def test_a_file_that_was_only_ignored_before_does_not_count_as_new(folder: Path, kept: KeptFiles):
     workspace = Workspace(folder)
-    snapshots = Snapshots(workspace, kept, find_ripgrep(folder), SnapshotLimits())
+    snapshots = Snapshots(workspace, kept, find_ripgrep(folder), 5_000, 32_000_000)
     (folder / ".gitignore").write_text("*.log\n")
     (folder / "precious.log").write_text("years of work")
     found = await changed_by(snapshots, lambda: (folder / ".gitignore").write_text(""))

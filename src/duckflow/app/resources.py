@@ -21,7 +21,7 @@ from duckflow.loops.hooks.hooks import Hooks
 from duckflow.loops.hooks.verdicts import HookShell
 from duckflow.loops.session import Session
 from duckflow.loops.steps import Steps
-from duckflow.loops.undo.snapshots import SnapshotLimits, Snapshots
+from duckflow.loops.undo.snapshots import Snapshots
 from duckflow.safety.files.workspace import Workspace, refuse_wide_folder
 from duckflow.safety.redaction.redactor import Redactor
 from duckflow.safety.redaction.values import known_secrets
@@ -47,8 +47,8 @@ class SessionResources:
             stack.enter_context(opened.pop_all())
         root = self.workspace.root
         self.ripgrep = find_ripgrep(root)
-        limits = SnapshotLimits(files=settings.undo.command_files, size=settings.undo.command_mb * 1_000_000)
-        self.snapshots = Snapshots(self.workspace, self.kept, self.ripgrep, limits)
+        most = settings.undo.command_files, settings.undo.command_mb * 1_000_000
+        self.snapshots = Snapshots(self.workspace, self.kept, self.ripgrep, *most)
         stack.callback(self.snapshots.close)
         open_shell = partial(Shell, settings=settings.shell, closed=closed, env=env, programs=OWN_PROGRAMS)
         self.shell = open_shell(root, copies=state_dir() / COPIES)

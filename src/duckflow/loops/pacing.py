@@ -10,7 +10,6 @@ from duckflow.domain.decision import TaskProfile
 from duckflow.domain.events import (
     ConsultationAnswered,
     DecisionMade,
-    ErrorReported,
     Evaluated,
     Event,
     LimitSet,
@@ -196,7 +195,7 @@ class Pacing(SessionPart):
         line = explain_budget(level) if level.level == "near" and given != self._warned else None
         if line is not None:
             self._warned = given
-            self._session.record(ErrorReported(key=line.key, values=line.values, notice=True))
+            self._session.notify(line.key, **line.values)
 
 
 def _turned(events: Sequence[Event], goal_before: str) -> bool:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from pydantic import JsonValue
+
 from duckflow.domain.events import ErrorReported, Event, Rewound, StoredEvent
 from duckflow.domain.live_updates import LiveUpdate
 from duckflow.domain.reduce.apply import apply
@@ -66,6 +68,10 @@ class Session:
         self._recent += [one.event for one in recorded]
         for one in recorded:
             self.show(one)
+
+    def notify(self, key: str, **values: JsonValue) -> None:
+        """Record a notice for the user."""
+        self.record(ErrorReported(key=key, values=values, notice=True))
 
     def take_events(self) -> tuple[Event, ...]:
         """Return the events that were recorded since the last call."""

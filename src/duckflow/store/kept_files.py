@@ -170,8 +170,8 @@ class KeptFiles:
         session_id: str,
         files: Mapping[str, tuple[str, int]],
         read: Callable[[str], bytes | None],
-    ) -> int:
-        """Replace the session's snapshot. Return the number of bytes added. `read` gives a path's content."""
+    ) -> None:
+        """Replace the session's snapshot. `read` returns the content of a path."""
         had = self.snapshot(session_id)
         gone = [(session_id, path) for path in had if path not in files]
         with self._opened().read() as connection:
@@ -190,7 +190,6 @@ class KeptFiles:
             _put(connection, packed.items())
             connection.executemany("DELETE FROM snapshots WHERE session_id = ? AND path = ?", gone)
             connection.executemany("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", rows)
-        return sum(map(len, packed.values()))
 
     def drop_snapshot(self, session_id: str) -> None:
         """Drop the snapshot of a session. Call it when none of its commands runs any more."""

@@ -52,10 +52,7 @@ class Dispatcher(SessionPart):
         said = (events.Reply(text=decision.reply),) if decision.reply.strip() else ()
         self._session.record(*used, made, *said)
         if doubted and state.doubted and not state.attended:
-            doubt = events.ErrorReported(
-                key="decision.doubt", values={"doubt": decision.objection}, notice=True
-            )
-            self._session.record(doubt)
+            self._session.notify("decision.doubt", doubt=decision.objection)
 
     async def run_queue(self) -> bool:
         """Run the queued actions. Return False if the next action waits for the user's approval."""
@@ -134,7 +131,7 @@ class Dispatcher(SessionPart):
 
     async def _run_next(self, action: Action) -> bool:
         if (notice := await self._gate.notice(self._state)) is not None:
-            self._session.record(notice)
+            self._session.notify(notice)
         try:
             reviewed = await self._review(self._resolve(action), self._state.objection)
         except ToolError as error:

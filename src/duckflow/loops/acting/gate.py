@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from duckflow.config.settings import GateSettings
 from duckflow.domain.errors import Refused, ToolError
-from duckflow.domain.events import ErrorReported
 from duckflow.domain.files.changes import ToolEffect
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.questions.approval import Approval, ApprovalScope
@@ -73,15 +72,15 @@ class Gate:
     _shown: ReviewedCall | None = None
     """Last write about which the user was asked."""
 
-    async def notice(self, state: AgentState) -> ErrorReported | None:
-        """Return a notice, once, if mode `auto` must ask questions because commands can't work on a copy."""
+    async def notice(self, state: AgentState) -> str | None:
+        """Return the key of a notice, once, if mode `auto` must ask because commands can't work on a copy."""
         if self._told or state.mode != "auto":
             return None
         sandbox = await self._sandbox()
         if sandbox.copies or sandbox.level == "external":
             return None
         self._told = True
-        return ErrorReported(key="risk.auto_is_edits", notice=True)
+        return "risk.auto_is_edits"
 
     async def review(
         self, state: AgentState, call: ResolvedCall, objection: str | None, hooked: str = ""

@@ -12,8 +12,7 @@ from duckflow.domain.text import one_line
 from duckflow.i18n.catalogue import text
 from duckflow.loops.thinking.advisor import Advisor
 from duckflow.prompts.evidence import evidence_in
-from duckflow.services.evaluation import FailureAnalysis, analyze_execution_failure
-from duckflow.services.questions import Question
+from duckflow.services.evaluation import analyze_execution_failure
 
 _LINES, _LINE = 6, 200
 _SHOWN, _SHORT = 8, 160
@@ -21,34 +20,31 @@ _MOST_NAMED = 40
 _MET = 0.8
 
 
-async def find_cause(advisor: Advisor, state: AgentState, said: str = "") -> str:
+async def find_cause(advisor: Advisor, state: AgentState, said: str) -> str:
     """Return the cause of the failures, as text for the user and the model."""
     failures = _failures(state)
-    found = await advisor.ask(_question(state, said, "failure")) if failures else None
-    if found is not None:
-        return _shown("advice.cause", found)
+    found = await _analyse(advisor, state, said, "failure") if failures else None
     listed = "\n".join(f"  • {line}" for line in failures) or f"  • {text('advice.no_failures')}"
-    return text("advice.plain_cause", failures=listed)
+    return found or text("advice.plain_cause", failures=listed)
 
 
-async def second_opinion(advisor: Advisor, state: AgentState, said: str = "") -> str:
+async def second_opinion(advisor: Advisor, state: AgentState, said: str) -> str:
     """Return another model's opinion, or a progress report if that model gives none."""
-    found = await advisor.ask(_question(state, said, "second_opinion"))
-    if found is not None:
-        return _shown("advice.opinion", found)
-    return f"{text('advice.no_opinion')}\n{progress_text(state)}"
+    found = await _analyse(advisor, state, said, "second_opinion")
+    return found or f"{text('advice.no_opinion')}\n{progress_text(state)}"
 
 
-def _question(
-    state: AgentState, said: str, kind: Literal["failure", "second_opinion"]
-) -> Question[FailureAnalysis, FailureAnalysis | None]:
+async def _analyse(
+    advisor: Advisor, state: AgentState, said: str, kind: Literal["failure", "second_opinion"]
+) -> str | None:
     request = f"{state.request.objective.request}\n\n{said}".strip() if state.request else said
-    return analyze_execution_failure(request, _failures(state), evidence_in(state), kind)
-
-
-def _shown(key: str, found: FailureAnalysis) -> str:
+    question = analyze_execution_failure(request, _failures(state), evidence_in(state), kind)
+    found = await advisor.ask(question)
+    if found is None:
+        return None
     fixes = [f"  {number}. {fix}" for number, fix in enumerate(found.fixes, start=1)]
-    return "\n".join([text(key, said=found.cause), *fixes])
+    title = text("advice.cause" if kind == "failure" else "advice.opinion", said=found.cause)
+    return "\n".join([title, *fixes])
 
 
 def _failures(state: AgentState) -> tuple[str, ...]:

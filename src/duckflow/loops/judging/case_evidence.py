@@ -50,11 +50,6 @@ class CaseEvidence(NamedTuple):
     found: tuple[Evidence, ...]
     """Results of commands and other actions, under their existing ids."""
 
-    @property
-    def evidence(self) -> tuple[Evidence, ...]:
-        """All evidence, checks last."""
-        return (*self.found, *self.checks)
-
 
 @dataclass(eq=False)
 class CaseEvidenceCollector(SessionPart):

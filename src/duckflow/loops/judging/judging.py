@@ -148,7 +148,8 @@ class Judging(SessionPart):
             results = tuple(
                 replace(one, binding=one.binding and one.compared and not one.before) for one in results
             )
-        case = build_case(own, self._state.reply, seen.evidence, seen.facts, results, ran=ran, passed=passed)
+        evidence = (*seen.found, *seen.checks)
+        case = build_case(own, self._state.reply, evidence, seen.facts, results, ran=ran, passed=passed)
         if not asks and passed is None and case.verification == "passed":
             # The model failed before it finished, so passing tests do not prove that the request is done.
             case = replace(case, verification="none")

@@ -54,8 +54,7 @@ class MessageReader(SessionPart):
         traits = await self._model.traits()
         if said.pictures and not traits.sees:
             paths = ", ".join(picture.path for picture in said.pictures)
-            values = {"model": traits.name, "paths": paths}
-            self._session.record(ErrorReported(key="pictures.not_seen", values={**values}, notice=True))
+            self._session.notify("pictures.not_seen", model=traits.name, paths=paths)
         if traits.small:
             await self._dispatcher.run_now(reads_of_named(said.text, await self._look.files()))
 

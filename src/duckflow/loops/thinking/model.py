@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from pydantic import JsonValue
-
 from duckflow.dialects.compact import Compact, read_ahead
 from duckflow.dialects.dialect import DecisionResult, Dialect
 from duckflow.dialects.drafts import DraftLimits
@@ -13,7 +11,7 @@ from duckflow.dialects.native import Native
 from duckflow.dialects.prompt import PromptFrame
 from duckflow.domain.decision import Action, Decision, Operation, TaskProfile
 from duckflow.domain.errors import PromptTooLong, ProviderError, ToolError, ToolsUnsupported
-from duckflow.domain.events import ErrorReported, ModelChanged, UsageReported
+from duckflow.domain.events import ModelChanged, UsageReported
 from duckflow.domain.model import ModelClient, ModelTraits, TierName
 from duckflow.domain.state import AgentState, Request, RulesUse
 from duckflow.llm.tiers import Tiers
@@ -137,8 +135,7 @@ class DecisionModel(SessionPart):
             await self._advisor.report_failed(self.tier, "Decision", error)
             raise
         if decided.unused:
-            named: dict[str, JsonValue] = {"names": ", ".join(decided.unused)}
-            self._session.record(ErrorReported(key="llm.left_out", values=named, notice=True))
+            self._session.notify("llm.left_out", names=", ".join(decided.unused))
         return decided, await self._advisor.priced(self.tier, *decided.calls)
 
     async def preview(self, state: AgentState) -> RenderedPrompt:
@@ -158,8 +155,8 @@ class DecisionModel(SessionPart):
             except PromptTooLong as error:
                 await self._advisor.report_failed(self.tier, "Decision", error)
                 learned = await self.traits()
-                values: dict[str, JsonValue] = {"model": learned.name, "window": f"{learned.window:,}"}
-                self._session.record(ErrorReported(key="llm.window_learned", values=values, notice=True))
+                window = f"{learned.window:,}"
+                self._session.notify("llm.window_learned", model=learned.name, window=window)
         dialect = await self._dialects.open(await self._client(), state.rules_use)
         return await dialect.decide(state, self._session.show, effort)
 

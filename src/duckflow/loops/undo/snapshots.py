@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError, UserError
 from duckflow.domain.files.changes import FileChange, change_of
-from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.protected import protection_of
@@ -26,13 +25,6 @@ _IGNORE_FILES = (".gitignore", ".ignore", ".rgignore")
 
 Seen = Mapping[str, tuple[str, int]]
 """SHA-256 and permission bits, by path."""
-
-
-class SnapshotLimits(Frozen):
-    """Limits for a snapshot. If `files` is 0, nothing is copied."""
-
-    files: int = 5000
-    size: int = 32_000_000
 
 
 class _Known(NamedTuple):
@@ -49,7 +41,9 @@ class Snapshots:
     _workspace: Workspace
     _kept: KeptFiles
     _ripgrep: Path | None
-    _limits: SnapshotLimits
+    _most_files: int
+    """Largest number of files to copy; 0 if nothing is copied."""
+    _most_bytes: int
     _known: dict[str, _Known] = field(default_factory=dict[str, _Known])
     _session_id: str | None = None
 
@@ -77,16 +71,16 @@ class Snapshots:
         return await run_in_thread(self._copy, session_id, files) if files is not None else None
 
     async def _listed(self) -> list[str] | None:
-        if not self._limits.files or not self._kept.limit:
+        if not self._most_files or not self._kept.limit:
             return None
         inventory = await list_all(self._workspace, self._ripgrep, ".")
-        if not inventory.complete or len(inventory.files) > self._limits.files:
+        if not inventory.complete or len(inventory.files) > self._most_files:
             return None
         return [path for path in inventory.files if protection_of(path) in ("none", "guarded")]
 
     def _copy(self, session_id: str, files: Iterable[str]) -> Seen | None:
         known: dict[str, _Known] = {}
-        left = self._limits.size
+        left = self._most_bytes
         for path in files:
             with suppress(ToolError):
                 if (one := self._look(path)) is not None:
@@ -104,7 +98,7 @@ class Snapshots:
         status = self._workspace.status(path)
         if status is None:
             return None
-        if status.size > self._limits.size:
+        if status.size > self._most_bytes:
             raise ToolError(f"{path}: is too large to copy.")
         known = self._known.get(path)
         if known is not None and known.stamp == status.stamp:

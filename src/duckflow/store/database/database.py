@@ -8,15 +8,8 @@ from pathlib import Path
 
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import ErrorReported
-from duckflow.store.database.connections import (
-    Check,
-    DatabaseDamaged,
-    alone,
-    connect,
-    make_private,
-    sibling_file,
-    transaction,
-)
+from duckflow.store.database import connections
+from duckflow.store.database.connections import connect, sibling_file, transaction
 from duckflow.store.database.errors import is_damage, translated
 from duckflow.store.database.migrations import MIGRATIONS, Migrations
 from duckflow.store.database.recovery import recover
@@ -48,21 +41,21 @@ class Database:
         self.notices: tuple[ErrorReported, ...] = ()
         with translated(path):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with alone(path, patience_s):
+            with connections.alone(path, patience_s):
                 self._connection = self._open(patience_s)
                 self._identity = _identity(path)
 
     def _open(self, patience_s: float) -> sqlite3.Connection:
-        make_private(self.path)
+        connections.make_private(self.path)
         try:
             connection = connect(self.path, patience_s, check=self._check_due(), steps=self._steps)
-        except DatabaseDamaged:
+        except connections.DatabaseDamaged:
             self.notices = (self._rescue(self.path),)
             connection = connect(self.path, patience_s, steps=self._steps)
         self._doubt.unlink(missing_ok=True)
         return connection
 
-    def _check_due(self) -> Check:
+    def _check_due(self) -> connections.Check:
         """Choose a check: thorough after an error, quick after an unclean exit or for a small file."""
         if self._doubt.exists():
             return "integrity_check"
