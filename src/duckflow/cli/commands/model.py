@@ -1,5 +1,6 @@
 """`duckflow model`: files of embedded models."""
 
+import json as jsons
 from pathlib import Path
 from typing import Annotated
 
@@ -16,15 +17,19 @@ NameArgument = Annotated[str | None, argument("NAME", "model_name")]
 @commands.command("list", help=text("help.model_list"))
 def list_all(*, json: JsonFlag = False) -> None:
     """List the models that can be embedded."""
-    from duckflow.llm.weights.installation import list_models  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.llm.weights.catalogue import known  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.llm.weights.installation import find  # noqa: PLC0415 - as above
 
-    for model in list_models():
-        if model.for_tests and model.path is None:
+    for model in known():
+        path = find(model.name)
+        if model.for_tests and path is None:
             continue
-        state = text("model.installed" if model.path else "model.not_installed", path=model.path or "")
+        state = text("model.installed" if path else "model.not_installed", path=path or "")
         size = round(model.size / 1e6)
         line = text("model.line", name=model.name, megabytes=size, licence=model.licence, state=state)
-        echo(model.model_dump_json() if json else line)
+        shown = model.model_dump(include={"name", "title", "licence", "size", "for_tests"})
+        shown["path"] = str(path) if path else None
+        echo(jsons.dumps(shown, ensure_ascii=False) if json else line)
 
 
 @commands.command("install", help=text("help.model_install"))

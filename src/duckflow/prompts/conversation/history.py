@@ -28,8 +28,6 @@ class PromptHistory:
         """True if the oldest entries have been dropped from the state itself since the last recap."""
         self._let_go = 0
         """Number of results among the entries that were dropped from the state."""
-        self._found = 0
-        """Number of results in the transcript."""
         self.recap = ""
         """Summary that replaces the entries that were left out."""
 
@@ -39,11 +37,10 @@ class PromptHistory:
         start = len(self._transcript) if _goes_on(self._transcript, state.transcript) else 0
         counted = self._counted() if start == 0 else {}
         if start == 0:
-            self._lines, self._found = PromptLines(self._counter), 0
+            self._lines = PromptLines(self._counter)
         for at in range(start, len(state.transcript)):
             entry = state.transcript[at]
             message = _message(entry, self._seen_again(state, entry))
-            self._found += entry.evidence_id is not None
             tokens = counted.get(id(entry.text)) if message.text is entry.text else None
             kind = "evidence" if entry.evidence_id else "said" if entry.said else "words"
             await self._lines.add(at, kind, message, tokens)
@@ -128,9 +125,9 @@ class PromptHistory:
     def left_out(self) -> tuple[int, int]:
         """Number of results, and number of messages, that the prompt no longer contains."""
         kinds = [line.kind for line in self._lines.shown if line.at >= 0]
-        found = self._found - kinds.count("evidence")
+        found = sum(entry.evidence_id is not None for entry in self._transcript)
         words = kinds.count("said") + kinds.count("words")
-        return self._let_go + found, len(self._transcript) - self._found - words
+        return self._let_go + found - kinds.count("evidence"), len(self._transcript) - found - words
 
     def shows(self, opening: str) -> bool:
         """Return True if the prompt contains a message of the user that starts with `opening`."""
