@@ -157,7 +157,9 @@ def _redirected(objective: TaskObjective, effect: ChoiceEffect, said: str) -> Ta
         objective = give_up_attempt(objective, forbidden=effect.forbids)
     renewed = renew(objective, said if effect.restarts else "")
     if effect.leads and said.strip() and renewed.requirements:
-        return put_first(renewed, said)
+        first = RequirementItem(requirement=_line(said))
+        others = (one for one in renewed.requirements if one.requirement != first.requirement)
+        return replace(renewed, requirements=(first, *(replace(one, priority=3) for one in others)))
     return replace(renewed, requirements=()) if effect.restarts or effect.redraws else renewed
 
 
@@ -193,15 +195,6 @@ def note_result(
         own = replace(tried[-1], changed=True, revision=revision)
         current = replace(current, tried=(*tried[:-1], own))
     return replace(objective, current=current, revision=revision)
-
-
-def put_first(objective: TaskObjective, requirement: str) -> TaskObjective:
-    """Make this requirement the first one, and give all others the lowest priority."""
-    first = RequirementItem(requirement=_line(requirement), priority=1)
-    others = tuple(
-        replace(one, priority=3) for one in objective.requirements if one.requirement != first.requirement
-    )
-    return replace(objective, requirements=(first, *others))
 
 
 def begin_attempt(objective: TaskObjective, plan: ExecutionPlan) -> TaskObjective:
