@@ -35,7 +35,7 @@ def working(**fields) -> AgentState:
 
 
 def bar(vitals: Vitals) -> str:
-    return "".join(piece for _, piece in vitals_line(vitals, short=False))
+    return "".join(piece for _, piece in vitals_line(vitals, None))
 
 
 def test_H6_the_bar_is_as_promised():

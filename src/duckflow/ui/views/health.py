@@ -20,10 +20,8 @@ _GAP = "  "
 
 def status_text(state: AgentState, columns: int | None = None) -> str:
     """Return the text of /status."""
-    bar, short = (
-        "".join(piece for _, piece in vitals_line(state.vitals, short=one)) for one in (False, True)
-    )
-    lines = [short if columns is not None and width_of(bar) > columns else bar, text("health.title")]
+    bar = "".join(piece for _, piece in vitals_line(state.vitals, columns))
+    lines = [bar, text("health.title")]
     lines += _lines(examine(state))
     if state.vitals_over_time:
         lines += [text("health.chart"), *_chart(state.vitals_over_time, columns)]
@@ -48,11 +46,9 @@ def status_text(state: AgentState, columns: int | None = None) -> str:
 def _chart(history: tuple[Vitals, ...], columns: int | None) -> Iterator[str]:
     titles = {name: text(f"health.{name}_name") for name in VITALS}
     widest = max(map(width_of, titles.values()))
-    room = (
-        _MAX_CHART_COLUMNS
-        if columns is None
-        else max(min(_MAX_CHART_COLUMNS, columns - widest - len(_GAP) * 2), 1)
-    )
+    room = _MAX_CHART_COLUMNS
+    if columns is not None:
+        room = max(min(room, columns - widest - len(_GAP) * 2), 1)
     for name, title in titles.items():
         values = [getattr(vitals, name) for vitals in history]
         yield f"{_GAP}{pad_to_width(title, widest)}{_GAP}{sparkline(values, room)}"

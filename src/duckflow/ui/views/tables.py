@@ -30,10 +30,8 @@ def cost_text(state: AgentState) -> str:
         return text("cost.none")
     used = {text(f"cost.of_{tier}"): one for tier, one in state.usage.items()}
     prices = [one.cost_usd for one in used.values() if one.cost_usd is not None]
-    calls, tokens = (
-        sum(one.calls for one in used.values()),
-        sum((one.tokens for one in used.values()), Usage()),
-    )
+    calls = sum(one.calls for one in used.values())
+    tokens = sum((one.tokens for one in used.values()), Usage())
     total = TierUsage(calls=calls, tokens=tokens, cost_usd=sum(prices) if prices else None)
     if len(used) > 1:
         used[text("cost.total")] = total
@@ -83,9 +81,8 @@ def stats_text(stats: Sequence[RequestStats]) -> str:
         group = [_stats_row(one) for one in stats if one.by == by]
         rows += [[text(f"stats.by_{by}")], *group] if group else []
     unjudged = [one.not_judged for one in stats if one.by == "all" and one.not_judged]
-    return "\n".join(
-        [*aligned(rows), *(text("stats.otherwise", not_judged=f"{one:.0%}") for one in unjudged)]
-    )
+    notes = [text("stats.otherwise", not_judged=f"{one:.0%}") for one in unjudged]
+    return "\n".join([*aligned(rows), *notes])
 
 
 def _stats_row(one: RequestStats) -> list[str]:

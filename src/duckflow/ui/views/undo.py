@@ -47,12 +47,10 @@ def recovered_text(event: Recovered) -> str:
         "recovery.not_done": (*event.not_done, *event.not_run),
         "recovery.unknown": event.unknown,
     }
-    listed = [
-        line
-        for key, named in parts.items()
-        if named
-        for line in (text(key), *first_lines([f"    {one}" for one in named]))
-    ]
+    listed: list[str] = []
+    for key, named in parts.items():
+        if named:
+            listed += [text(key), *first_lines([f"    {one}" for one in named])]
     return "\n".join([text("recovery.title"), *(listed or [text("recovery.nothing")]), text("recovery.next")])
 
 

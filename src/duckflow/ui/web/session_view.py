@@ -157,10 +157,9 @@ def approval_payload(approval: Approval) -> Payload:
 def consultation_payload(asked: Consultation) -> Payload:
     """Return the situation and the choices of a consultation."""
     situation = consultation_text(asked).split(f"\n{text('consultation.ways')}", 1)[0]
-    labels = {choice: text(f"consultation.choice.{choice}") for choice in asked.choices}
     choices = [
-        {"name": choice, "label": label, "words": effect_of(choice).needs_words}
-        for choice, label in labels.items()
+        {"name": one, "label": text(f"consultation.choice.{one}"), "words": effect_of(one).needs_words}
+        for one in asked.choices
     ]
     return {
         "kind": "consultation",

@@ -13,24 +13,23 @@ _LOW, _MIDDLE = 0.5, 0.7
 def bar_lines(state: AgentState, status: EngineStatus, columns: int) -> tuple[Line, ...]:
     """Return the status bar as one line if there is room, else as two. A narrow one has fewer words."""
     room = columns - 1
-    vitals = vitals_line(state.vitals, short=False)
-    if _width(vitals) > room:
-        vitals = vitals_line(state.vitals, short=True)
-    facts = _facts(state, status)
+    vitals, facts = vitals_line(state.vitals, room), _facts(state, status)
     if _width(vitals) + 2 + _width(facts) <= room:
         return ([*vitals, ("bar", "  "), *facts],)
     return (_fitted(vitals, room), _fitted(facts, room))
 
 
-def vitals_line(vitals: Vitals, *, short: bool) -> Line:
-    """Return the vitals, which look the same in every language. `short` leaves out the names."""
-    line: Line = [("bar", "[ 🦆" if short else "[ Duckflow")]
+def vitals_line(vitals: Vitals, room: int | None, *, named: bool = True) -> Line:
+    """Return the vitals, which look the same in every language. Without room, their names are left out."""
+    line: Line = [("bar", "[ Duckflow" if named else "[ 🦆")]
     for name in VITALS:
         value: float = getattr(vitals, name)
         style = "bar.low" if value < _LOW else "bar.middle" if value < _MIDDLE else "bar"
-        title = "" if short else f"{name.capitalize()}: "
+        title = f"{name.capitalize()}: " if named else ""
         line += [("bar", f" | {title}"), (style, f"{face_of(name, value)}({value:.2f})")]
-    return [*line, ("bar", " ]")]
+    line.append(("bar", " ]"))
+    too_long = named and room is not None and _width(line) > room
+    return vitals_line(vitals, room, named=False) if too_long else line
 
 
 def short_model(name: str) -> str:
