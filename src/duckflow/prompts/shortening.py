@@ -78,13 +78,14 @@ def _cut_hunk(hunk: str, limit: int) -> str:
         return hunk
     title, *lines = hunk.split("\n")
     room = (limit - len(title) - _NOTE) // 2
-    head = _lines_within(lines, room)
-    tail = _lines_within(lines[:head:-1], room)
+    head = lines_within(lines, room)
+    tail = lines_within(lines[:head:-1], room)
     left_out = lines[head : len(lines) - tail]
     return "\n".join([title, *lines[:head], f"… left out: {_count(left_out)} …", *lines[len(lines) - tail :]])
 
 
-def _lines_within(lines: Sequence[str], room: int) -> int:
+def lines_within(lines: Sequence[str], room: int) -> int:
+    """Return how many lines fit into a number of characters."""
     for count, line in enumerate(lines):
         room -= len(line) + 1
         if room < 0:

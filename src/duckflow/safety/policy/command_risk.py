@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.questions.approval import ApprovalScope
@@ -50,34 +50,24 @@ class _Options(NamedTuple):
     names: frozenset[str]
 
 
-class _CommandTable(NamedTuple):
+class _CommandTable:
     """Contents of commands.toml. A program with the reason "runs" does ordinary work."""
 
-    looks: Mapping[str, _Options]
-    git_looks: Mapping[str, _Options]
-    work: frozenset[str]
-    asked: Mapping[str, str]
-    interpreters: Mapping[str, _Options]
-    modules: Mapping[str, str]
-    subcommands: Mapping[str, Mapping[str, str]]
-    worse: Mapping[str, Mapping[str, str]]
-    words: Mapping[str, tuple[str, ...]]
+    def __init__(self, raw: Mapping[str, Any]) -> None:
+        self.looks = _options(raw["looks"])
+        self.git_looks = _options(raw["git_looks"])
+        self.work = frozenset(_by_word(raw["work"]))
+        self.asked = _by_word(raw["asked"])
+        self.interpreters = _options(raw["interpreters"])
+        self.modules = _by_word(raw["modules"])
+        self.subcommands = {program: _by_word(listed) for program, listed in raw["subcommands"].items()}
+        self.worse = {program: _by_word(listed) for program, listed in raw["worse"].items()}
+        self.words = {name: tuple(listed.split()) for name, listed in raw["words"].items()}
 
 
 @cache
 def _table() -> _CommandTable:
-    raw = tomllib.loads(Path(__file__).with_name("commands.toml").read_text("utf-8"))
-    return _CommandTable(
-        looks=_options(raw["looks"]),
-        git_looks=_options(raw["git_looks"]),
-        work=frozenset(_by_word(raw["work"])),
-        asked=_by_word(raw["asked"]),
-        interpreters=_options(raw["interpreters"]),
-        modules=_by_word(raw["modules"]),
-        subcommands={program: _by_word(listed) for program, listed in raw["subcommands"].items()},
-        worse={program: _by_word(listed) for program, listed in raw["worse"].items()},
-        words={name: tuple(listed.split()) for name, listed in raw["words"].items()},
-    )
+    return _CommandTable(tomllib.loads(Path(__file__).with_name("commands.toml").read_text("utf-8")))
 
 
 def _options(listed: Mapping[str, list[str]]) -> Mapping[str, _Options]:

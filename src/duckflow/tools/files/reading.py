@@ -9,6 +9,7 @@ from pydantic import Field
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
+from duckflow.prompts.shortening import lines_within
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.encoding import NAMES, EncodedText
 from duckflow.safety.files.listing import SKIPPED
@@ -59,7 +60,8 @@ def excerpt_of(path: str, file: EncodedText, args: ReadFile, *more: str) -> str:
         return f"{path} ({len(lines)} lines, none from {args.start} on)"
     if last < args.start:
         raise ToolError(f"{path}: end ({last}) comes before start ({args.start}).")
-    shown = _fitting(lines[args.start - 1 : last])
+    shown = lines[args.start - 1 : last][:LINES_SHOWN]
+    shown = shown[: max(lines_within(shown, LETTERS_SHOWN), 1)]
     upto = args.start + len(shown) - 1
     notes = [f"lines {args.start}-{upto} of {len(lines)}", *more]
     if has_crlf(file.text):
@@ -72,15 +74,6 @@ def excerpt_of(path: str, file: EncodedText, args: ReadFile, *more: str) -> str:
         notes.append(f"line {upto} is cut, it has {len(shown[-1])} characters")
         shown[-1] = shown[-1][:LETTERS_SHOWN]
     return f"{path} ({'; '.join(notes)})\n" + "\n".join(shown)
-
-
-def _fitting(lines: list[str]) -> list[str]:
-    letters = 0
-    for count, line in enumerate(lines[:LINES_SHOWN]):
-        letters += len(line) + 1
-        if letters > LETTERS_SHOWN and count:
-            return lines[:count]
-    return lines[:LINES_SHOWN]
 
 
 @contextmanager
