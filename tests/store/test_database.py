@@ -12,9 +12,8 @@ import pytest
 
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import Reply
-from duckflow.store.database.connections import migrate
+from duckflow.store.database.connections import migrate, translated
 from duckflow.store.database.database import Database
-from duckflow.store.database.errors import translated
 from duckflow.store.database.migrations import MIGRATIONS
 from duckflow.store.event_log import SqliteEventLog
 

@@ -24,7 +24,7 @@ from duckflow.domain.work.objective import RequirementItem
 from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.fleet.database import FleetDatabase, answers, events, runs
 from duckflow.loops.chat import EXIT_CODES
-from duckflow.store.database.event_rows import decode, encode
+from duckflow.store.database.rows import decode, encode
 
 RunState = Literal["queued", "working", "waiting", "done", "failed", "cancelled"]
 UNDER_WAY: frozenset[RunState] = frozenset(("queued", "working"))

@@ -6,17 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from duckflow.config.settings import PacemakerSettings
+from duckflow.domain import events
 from duckflow.domain.decision import TaskProfile
-from duckflow.domain.events import (
-    ConsultationAnswered,
-    DecisionMade,
-    Evaluated,
-    Event,
-    LimitSet,
-    UsageReported,
-    UserMessage,
-    VitalsChanged,
-)
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.pacing.limits import LoopLimit
@@ -67,33 +58,33 @@ class Pacing(SessionPart):
         known = self._experience(request.profile) if self._table.learning.enabled else ()
         limits = self._table.dynamic_limits
         limit = compute_limit(request.profile, self._state.vitals, complexity, limits, used, known)
-        self._session.record(LimitSet(limit=limit))
+        self._session.record(events.LimitSet(limit=limit))
         _write(*log_start(limit))
 
-    async def observe(self, events: Sequence[Event], *, refused: bool = False) -> None:
+    async def observe(self, recorded: Sequence[events.Event], *, refused: bool = False) -> None:
         """Update the vitals after a loop. `refused`: its actions were part of a failed attempt (J4)."""
         traits = await self._traits()
         state, request = self._state, self._state.request
         if request is None:
             return
-        trace = trace_loop(request.history, events, rose=_rose(events, request))
+        trace = trace_loop(request.history, recorded, rose=_rose(recorded, request))
         signs = (*find_signs(request.history, trace), *(("failed_before",) if refused else ()))
-        tokens = _prompt_tokens(events) or state.prompt_tokens
+        tokens = _prompt_tokens(recorded) or state.prompt_tokens
         moved: list[FocusEvent] = []
-        if _turned(events, request.goal):
+        if _turned(recorded, request.goal):
             moved.append("direction_changed")
         if crosses_window(state.prompt_tokens, tokens, traits.window):
             moved.append("window_crossed")
         moved += trace.gains
         if signs:
             moved.append("repetition")
-        said = (event.decision.confidence for event in reversed(events) if isinstance(event, DecisionMade))
+        said = (one.decision.confidence for one in reversed(recorded) if isinstance(one, events.DecisionMade))
         traces = (*request.history, trace)
         mood = mood_of(next(said, None), traces, small=traits.small, praised=state.praised)
         counted = replace(request, progressed=request.progressed + trace.progressed)
         vitals = replace(self._moved(counted, *moved), mood=mood)
         self._session.record(
-            VitalsChanged(
+            events.VitalsChanged(
                 vitals=vitals,
                 cause="loop",
                 loop=request.loops,
@@ -156,16 +147,16 @@ class Pacing(SessionPart):
 
     def _extend(self, request: Request, limit: int) -> Request:
         before = request.limit or LoopLimit(limit=0)
-        self._session.record(LimitSet(limit=replace(before, limit=limit), extended_from=before.limit))
+        self._session.record(events.LimitSet(limit=replace(before, limit=limit), extended_from=before.limit))
         longer = self._state.request or request
         self._change("extension", self._moved(longer))
         return longer
 
-    def _moved(self, request: Request, *events: FocusEvent) -> Vitals:
+    def _moved(self, request: Request, *causes: FocusEvent) -> Vitals:
         vitals, limit, errors = self._state.vitals, self._limit(request), len(request.failing)
         return replace(
             vitals,
-            focus=focus_after(vitals.focus, events),
+            focus=focus_after(vitals.focus, causes),
             stamina=stamina_of(request.loops, limit, errors, progressed=request.progressed),
         )
 
@@ -181,7 +172,7 @@ class Pacing(SessionPart):
     ) -> None:
         state = self._state
         self._session.record(
-            VitalsChanged(
+            events.VitalsChanged(
                 vitals=vitals,
                 cause=cause,
                 moved_by=moved_by,
@@ -198,11 +189,11 @@ class Pacing(SessionPart):
             self._session.notify(line.key, **line.values)
 
 
-def _turned(events: Sequence[Event], goal_before: str) -> bool:
+def _turned(recorded: Sequence[events.Event], goal_before: str) -> bool:
     """Return whether the user changed the goal of the request with a message."""
-    told = any(isinstance(event, ConsultationAnswered) for event in events)
-    spoke = any(isinstance(event, UserMessage) for event in events)
-    goals = (event.decision.state_delta.goal for event in events if isinstance(event, DecisionMade))
+    told = any(isinstance(one, events.ConsultationAnswered) for one in recorded)
+    spoke = any(isinstance(one, events.UserMessage) for one in recorded)
+    goals = (one.decision.state_delta.goal for one in recorded if isinstance(one, events.DecisionMade))
     return spoke and not told and any(turns_away(goal_before, goal) for goal in goals)
 
 
@@ -216,14 +207,14 @@ def _complexity(state: AgentState, request: Request) -> float:
     )
 
 
-def _prompt_tokens(events: Iterable[Event]) -> int:
-    calls = (event for event in events if isinstance(event, UsageReported) and event.output == "Decision")
+def _prompt_tokens(recorded: Iterable[events.Event]) -> int:
+    calls = (one for one in recorded if isinstance(one, events.UsageReported) and one.output == "Decision")
     return max((call.tokens.input_tokens for call in calls), default=0)
 
 
-def _rose(events: Iterable[Event], request: Request) -> bool:
+def _rose(recorded: Iterable[events.Event], request: Request) -> bool:
     """Return whether an evaluation scored higher than all evaluations before it (I7)."""
-    scores = [event.evaluation.overall_score for event in events if isinstance(event, Evaluated)]
+    scores = [one.evaluation.overall_score for one in recorded if isinstance(one, events.Evaluated)]
     before = [one.score for one in request.objective.attempts[: -len(scores)]] if scores else []
     return bool(scores) and max(scores) > max(before, default=0.0)
 

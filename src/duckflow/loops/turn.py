@@ -78,12 +78,6 @@ class Turn(SessionPart):
             self._judging.stop()
         self._pacing.end(outcome)
 
-    async def _hook_wants_more(self, outcome: RequestOutcome) -> bool:
-        if outcome not in ("done", "not_judged", "pending_user") or not await self._hooks.stop():
-            return False
-        self._steps.plan("a hook wants more")
-        return True
-
     async def _loop(self) -> RequestOutcome | None:
         """Run one loop. Return the outcome, None if another loop must follow."""
         asked = await self._check()
@@ -94,6 +88,7 @@ class Turn(SessionPart):
         return await self._act(refused=refused)
 
     async def _check(self) -> RequestOutcome | None:
+        """Go on, plan again, or ask the user. Return the outcome if the user is asked."""
         match move := self._pacing.next_move():
             case Go():
                 return None
@@ -162,6 +157,12 @@ class Turn(SessionPart):
                 return "pending_user"
             case "exhausted":
                 return self._ask(Consult(kind="escalation", cause="attempts"))
+
+    async def _hook_wants_more(self, outcome: RequestOutcome) -> bool:
+        if outcome not in ("done", "not_judged", "pending_user") or not await self._hooks.stop():
+            return False
+        self._steps.plan("a hook wants more")
+        return True
 
     def _ask(self, about: Consult) -> RequestOutcome:
         self._session.record(consult(self._state, about.kind, about.cause))

@@ -10,8 +10,7 @@ from duckflow.domain.events import Event, StoredEvent
 from duckflow.store.audit.entries import event_fields
 from duckflow.store.audit.log import Audit
 from duckflow.store.database.database import Database
-from duckflow.store.database.event_rows import decode, encode
-from duckflow.store.database.session_rows import note
+from duckflow.store.database.rows import decode, encode, note
 from duckflow.store.memory import keep_memories
 
 _LAST = "SELECT coalesce(max(seq), 0) FROM events WHERE session_id = ?"

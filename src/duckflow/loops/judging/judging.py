@@ -66,22 +66,21 @@ class Judging(SessionPart):
 
     async def refuses(self, actions: Sequence[Action]) -> bool:
         """Return whether these actions were in a failed attempt (J4). Small models may repeat theirs."""
-        objective = self._objective()
-        if objective is None or not actions or await self._advisor.is_small("creative"):
+        request = self._state.request
+        if request is None or not actions or await self._advisor.is_small("creative"):
             return False
+        objective = request.objective
         return equal_to_failed(actions, objective.failed_attempts, objective.revision)
 
     async def replan(self) -> None:
         """Ask another model for a new plan, if one can answer (H5)."""
-        state, objective = self._state, self._objective()
-        if objective is None:
+        state, request = self._state, self._state.request
+        if request is None:
             return
-        question = plan_initial_execution(
-            objective.request, summary_of(state, with_request=False), evidence_in(state)
-        )
-        plan = await self._advisor.ask(question)
+        known = summary_of(state, with_request=False), evidence_in(state)
+        plan = await self._advisor.ask(plan_initial_execution(request.objective.request, *known))
         if plan is not None:
-            number = objective.current.number
+            number = request.objective.current.number
             self._session.record(AttemptPlanned(number=number, plan=plan, told=plan_text(plan)))
 
     async def judge(self) -> Finding:
@@ -109,7 +108,7 @@ class Judging(SessionPart):
             return "not_judged"
         if request.objective.iterations + 1 >= self._max_iterations:
             return "exhausted"
-        await self._plan_next(case, evaluation)
+        await self._plan_next((self._state.request or request).objective, case, evaluation)
         return "again"
 
     async def settle(self, error: ProviderError) -> bool:
@@ -181,9 +180,6 @@ class Judging(SessionPart):
         if search is not None:
             await asyncio.gather(search, return_exceptions=True)
 
-    def _objective(self) -> TaskObjective | None:
-        return self._state.request.objective if self._state.request else None
-
     async def _requirements(self, request: Request) -> Request:
         if self._search is not None:
             await asyncio.gather(self._search, return_exceptions=True)
@@ -220,11 +216,10 @@ class Judging(SessionPart):
             self._session.record(ErrorReported.of(error))
             return compute_verdict(case, None)
 
-    async def _plan_next(self, case: EvaluationCase, evaluation: SatisfactionEvaluation) -> None:
+    async def _plan_next(
+        self, objective: TaskObjective, case: EvaluationCase, evaluation: SatisfactionEvaluation
+    ) -> None:
         """Find out what is missing, and plan another attempt that works differently (J4)."""
-        objective = self._objective()
-        if objective is None:
-            return
         # If the verdict says what is missing, no further question is needed to plan the next attempt.
         missing, failure = plain_missing(evaluation), None
         if not missing.missing:

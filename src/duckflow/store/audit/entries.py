@@ -9,7 +9,7 @@ from typing import NamedTuple
 from duckflow.domain import events
 from duckflow.domain.events import Event, StoredEvent
 from duckflow.domain.questions.approval import Approval
-from duckflow.store.database.event_rows import known_events
+from duckflow.store.database.rows import known_events
 
 GENESIS = "0" * 64
 """Placeholder for the previous hash in the first entry."""

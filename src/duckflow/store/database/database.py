@@ -9,8 +9,7 @@ from pathlib import Path
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import ErrorReported
 from duckflow.store.database import connections
-from duckflow.store.database.connections import connect, sibling_file, transaction
-from duckflow.store.database.errors import is_damage, translated
+from duckflow.store.database.connections import connect, sibling_file, transaction, translated
 from duckflow.store.database.migrations import MIGRATIONS, Migrations
 from duckflow.store.database.recovery import recover
 
@@ -87,7 +86,7 @@ class Database:
         try:
             yield
         except sqlite3.DatabaseError as exc:
-            if is_damage(exc):
+            if connections.is_damage(exc):
                 self._doubt.touch(mode=0o600)
             raise
 

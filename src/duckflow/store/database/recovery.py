@@ -13,8 +13,7 @@ from typing import Any, get_args
 from duckflow.domain.events import ErrorReported
 from duckflow.domain.work.memory import MemoryKind
 from duckflow.store.database.connections import connect, make_private, sibling_file, transaction
-from duckflow.store.database.event_rows import known_events
-from duckflow.store.database.session_rows import note
+from duckflow.store.database.rows import known_events, note
 
 _LOGS = ("-wal", "-shm")
 _MOST_STEPS = 20_000

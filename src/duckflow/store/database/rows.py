@@ -1,7 +1,13 @@
-"""Rows about each session and request, updated with every stored event (J7)."""
+"""Rows of the database: events as text, and facts about each session and request (J7)."""
 
+import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cache
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from duckflow.domain.events import (
     Event,
@@ -43,6 +49,33 @@ ON CONFLICT (session_id, request_id) DO UPDATE SET
     satisfaction = coalesce(excluded.satisfaction, satisfaction)
 """
 _RATED = "UPDATE outcomes SET rating = ? WHERE session_id = ? AND request_id = ?"
+
+
+@cache
+def _adapter() -> TypeAdapter[Event]:
+    # Built on first use, because it costs more than importing this module.
+    return TypeAdapter(Event)
+
+
+def encode(event: Event) -> str:
+    """Return the event as JSON. Invalid Unicode (lone surrogates) becomes question marks."""
+    try:
+        return event.model_dump_json()
+    except PydanticSerializationError:
+        body = json.dumps(event.model_dump(), ensure_ascii=False)
+        return body.encode("utf-8", "replace").decode()
+
+
+def decode(body: str) -> Event:
+    """Return the event of a row. Raises pydantic's ValidationError if this version does not know it."""
+    return _adapter().validate_json(body)
+
+
+def known_events(bodies: Iterable[str]) -> Iterator[Event]:
+    """Yield the events of these rows, skipping those that this version does not know."""
+    for body in bodies:
+        with suppress(ValidationError):
+            yield decode(body)
 
 
 def note(
