@@ -20,9 +20,11 @@ NameArgument = Annotated[str, argument("NAME", "mcp_name")]
 @commands.command("list", help=text("help.mcp_list"))
 def list_all(workspace: FolderFlag = HERE, *, trust: TrustFlag = False, json: JsonFlag = False) -> None:
     """List the configured servers without starting them."""
-    from duckflow.cli.reports.mcp import listed  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.config.loading import load_as_trusted  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.tools.mcp.servers import report_of  # noqa: PLC0415 - as above
 
-    _show(listed(workspace, trust=trust), json=json)
+    servers = load_as_trusted(workspace, trust=trust).settings.mcp.servers
+    _show([report_of(name, server) for name, server in servers.items()], json=json)
 
 
 @commands.command("add", help=text("help.mcp_add"))
@@ -57,7 +59,8 @@ def add(
             workspace="write" if write else "read",
         )
     except ValueError as exc:
-        raise UsageError("mcp.unusable", name=name, reason=_reason(exc)) from exc
+        reason = str(exc).split("\n")[-1].split(" [type=")[0].strip()
+        raise UsageError("mcp.unusable", name=name, reason=reason) from exc
     add_server(user_file(), name, server)
     echo(text("mcp.added", name=name, path=user_file()))
 
@@ -65,9 +68,13 @@ def add(
 @commands.command("remove", help=text("help.mcp_remove"))
 def remove(name: NameArgument) -> None:
     """Remove a server with everything that was stored about it."""
-    from duckflow.cli.reports.mcp import forget  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.config.files.mcp_servers import remove_server  # noqa: PLC0415 - as above
+    from duckflow.config.loading import user_file  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.tools.mcp.connection import forget_pins  # noqa: PLC0415 - as above
 
-    echo(text("mcp.removed", name=name, path=forget(name)))
+    remove_server(user_file(), name)
+    forget_pins(name)
+    echo(text("mcp.removed", name=name, path=user_file()))
 
 
 @commands.command("test", help=text("help.mcp_test"))
@@ -116,7 +123,3 @@ def _pair(given: str, sign: str, form: str) -> tuple[str, str]:
     if not found or not name.strip():
         raise UsageError("mcp.bad_pair", pair=given, form=form)
     return name.strip(), value.strip()
-
-
-def _reason(exc: ValueError) -> str:
-    return str(exc).split("\n")[-1].split(" [type=")[0].strip()

@@ -1,24 +1,18 @@
-"""The work of `duckflow mcp`: lists servers, and tries and removes one."""
+"""Tries an MCP server as a session would use it (`duckflow mcp test`)."""
 
 import asyncio
 import os
+from contextlib import aclosing
 from pathlib import Path
 
-from duckflow.config.files.mcp_servers import remove_server
-from duckflow.config.loading import load_as_trusted, user_file
+from duckflow.config.loading import load_as_trusted
 from duckflow.config.mcp import McpServer, McpSettings
 from duckflow.config.places import cache_dir, config_dir, state_dir
 from duckflow.domain.errors import UsageError
 from duckflow.domain.extensions import ServerReport
 from duckflow.domain.frozen import replace
-from duckflow.tools.mcp.connection import ServerOpener, forget_pins
-from duckflow.tools.mcp.servers import McpServers, report_of
-
-
-def listed(folder: Path, *, trust: bool) -> list[ServerReport]:
-    """Return all configured servers."""
-    servers = load_as_trusted(folder, trust=trust).settings.mcp.servers
-    return [report_of(name, server) for name, server in servers.items()]
+from duckflow.tools.mcp.connection import ServerOpener
+from duckflow.tools.mcp.servers import McpServers
 
 
 def tried(name: str, folder: Path, *, trust: bool) -> ServerReport:
@@ -33,16 +27,6 @@ def tried(name: str, folder: Path, *, trust: bool) -> ServerReport:
 
 
 async def _try(name: str, server: McpServer, opener: ServerOpener) -> ServerReport:
-    servers = McpServers(McpSettings(servers={name: server}), opener)
-    try:
+    async with aclosing(McpServers(McpSettings(servers={name: server}), opener)) as servers:
         await servers.ready()
         return servers.reports()[0]
-    finally:
-        await servers.aclose()
-
-
-def forget(name: str) -> Path:
-    """Remove a server and its accepted tool descriptions; return the changed file."""
-    remove_server(user_file(), name)
-    forget_pins(name)
-    return user_file()
