@@ -19,6 +19,7 @@ from duckflow.domain.model import (
     ThinkingPiece,
     Thought,
     ToolCall,
+    Usage,
 )
 from duckflow.i18n.catalogue import text
 from duckflow.llm.answers.continuing import CALL_AGAIN, CONTINUE, MORE_ROOM, collect_whole, join_parts
@@ -102,7 +103,9 @@ async def test_K4_a_long_answer_is_continued_twice_and_then_asked_for_in_short()
 async def collected(*turns: Any) -> tuple[CollectedResponse, FakeModel, list[LiveUpdate]]:
     """Return the response of a model with native tools."""
     model, shown = FakeModel(*turns), list[LiveUpdate]()
-    whole = await collect_whole(model, NATIVE, shown.append, has_reply=True, is_usable=lambda _: False)
+    whole = await collect_whole(
+        model, NATIVE, shown.append, Usage(), has_reply=True, is_usable=lambda _: False
+    )
     return whole, model, shown
 
 

@@ -7,12 +7,26 @@ from duckflow.domain.events import EffortChanged, SessionStarted
 from duckflow.domain.model import EFFORTS, Usage
 from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.state import AgentState, Request
-from duckflow.domain.work.objective import AttemptResult, TaskObjective
-from duckflow.llm.tiers import Tiers, tier_names
+from duckflow.domain.work.objective import (
+    AttemptResult,
+    ContinuationContext,
+    SatisfactionEvaluation,
+    TaskObjective,
+)
+from duckflow.domain.work.plan import TaskList
+from duckflow.llm.tiers import Tiers
 from duckflow.loops.thinking.advisor import Advisor
 from duckflow.loops.thinking.titles import write_title
 from duckflow.pacemaker.effort import effort_for_decision, effort_for_question
-from duckflow.services.questions import ASKED
+from duckflow.services.evaluation import (
+    analyze_execution_failure,
+    evaluate_task_satisfaction,
+    extract_missing_information,
+    extract_task_requirements,
+)
+from duckflow.services.plans import draft_plan, plan_continuation_execution, plan_initial_execution
+from duckflow.services.task_lists import write_report
+from fakes.cases import case
 from fakes.engine import engine
 from fakes.model import FakeModel
 from fakes.rows import every_row
@@ -53,10 +67,22 @@ def test_K6_decisions_get_more_thought_in_trouble_and_less_where_the_question_is
 
 
 def test_K6_plans_and_verdicts_get_much_thought_and_titles_little():
-    usual = {kind: one.effort for kind, one in ASKED.items()}
-    high = {kind for kind, effort in usual.items() if effort == "high"}
-    assert {"verdict", "plan", "first_plan", "next_plan", "failure", "second_opinion"} == high
-    assert usual["title"] == usual["report"] == "low"
+    high = (
+        draft_plan("Do it", "", ()),
+        plan_initial_execution("Do it", "", ()),
+        plan_continuation_execution("Do it", ContinuationContext(score=0, needed=1), ()),
+        evaluate_task_satisfaction(case(1)),
+        analyze_execution_failure("Do it", (), ()),
+        analyze_execution_failure("Do it", (), (), "second_opinion"),
+    )
+    low = (
+        write_title("Do it", "Done."),
+        write_report(TaskList(list_id="l")),
+        extract_task_requirements("Do it"),
+        extract_missing_information(case(1), SatisfactionEvaluation(overall_score=0, done=False)),
+    )
+    assert [question.asked.effort for question in high] == ["high"] * len(high)
+    assert [question.asked.effort for question in low] == ["low"] * len(low)
 
 
 @every_row(
@@ -82,7 +108,7 @@ async def test_K6_the_advisor_asks_with_the_effort_of_the_question(folder: Path)
         return model
 
     async with engine(folder) as duck:
-        advisor = Advisor(duck.app.session, Tiers(tier_names(LlmSettings(model="m"), "m"), opened), no_price)
+        advisor = Advisor(duck.app.session, Tiers(LlmSettings(model="m"), "m", opened), no_price)
         await advisor.ask(write_title("first", ""))
         duck.app.session.record(EffortChanged(effort="high"))
         await advisor.ask(write_title("second", ""))

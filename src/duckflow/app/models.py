@@ -13,7 +13,7 @@ from duckflow.llm.default_model import ModelChoice, choose_model
 from duckflow.llm.endpoints import full_name
 from duckflow.llm.pricing import cost_usd
 from duckflow.llm.providers import OpenModel, open_client
-from duckflow.llm.tiers import Tiers, tier_names
+from duckflow.llm.tiers import Tiers
 from duckflow.llm.windows import LearnedWindows
 from duckflow.loops.session import Session
 from duckflow.loops.thinking.advisor import Advisor
@@ -64,5 +64,5 @@ def open_models(
     async def price(name: str, usage: Usage) -> float | None:
         return await cost_usd(name, usage, env)
 
-    tiers = Tiers(tier_names(settings.llm, choice.name), opened, by_task=settings.llm.by_task)
+    tiers = Tiers(settings.llm, choice.name, opened)
     return tiers, Advisor(session, tiers, price)

@@ -12,7 +12,6 @@ from duckflow.dialects.native_messages import as_native, result_of
 from duckflow.dialects.native_tools import native_tools
 from duckflow.dialects.prompt import DecisionPrompt, PromptForm, PromptFrame
 from duckflow.domain.decision import Decision, Operation
-from duckflow.domain.errors import ProviderError
 from duckflow.domain.frozen import replace
 from duckflow.domain.live_updates import ReplyVoid
 from duckflow.domain.model import ChatMessage, Effort, ModelClient, ModelRequest, StopReason, ToolCall, Usage
@@ -69,7 +68,10 @@ class Native:
         repairs = notes = 0
         stop: StopReason | None = None
         while repairs <= MAX_REPAIRS and notes <= MAX_NOTES:
-            response = await self._ask(request, exchange, on_update, spent)
+            asked = replace(request, messages=(*request.messages, *exchange))
+            response = await collect_whole(
+                self._client, asked, on_update, spent, has_reply=True, is_usable=lambda _: False
+            )
             spent, stop = spent + response.usage, response.stop
             said = _said(response, f"{state.seq}_{len(exchange)}")
             try:
@@ -108,18 +110,6 @@ class Native:
             limit = f"the answer was cut at the limit of {request.max_tokens} tokens"
             raise UnusableAnswer(f"{limit}: say it shorter, and write a long file in several calls")
         return read_calls(response.text, said.calls, self._check, self._operations)
-
-    async def _ask(
-        self, request: ModelRequest, exchange: Sequence[ChatMessage], on_update: OnUpdate, spent: Usage
-    ) -> CollectedResponse:
-        asked = replace(request, messages=(*request.messages, *exchange))
-        try:
-            return await collect_whole(
-                self._client, asked, on_update, has_reply=True, is_usable=lambda _: False
-            )
-        except ProviderError as error:
-            error.with_usage(spent)
-            raise
 
 
 def _said(response: CollectedResponse, unique: str) -> ChatMessage:

@@ -10,21 +10,18 @@ from duckflow.domain.model import ModelClient, TierName
 Open = Callable[[str], Awaitable[ModelClient]]
 
 
-def tier_names(settings: LlmSettings, default: str) -> dict[TierName, str]:
-    """Return the model of each tier; `default` where neither the tier nor `model` is set."""
-    common = settings.model or default
-    return {tier: getattr(settings, tier) or common for tier in get_args(TierName)}
-
-
 class Tiers:
     """Clients by tier, opened on first use and shared by tiers that name the same model."""
 
-    def __init__(self, names: dict[TierName, str], open_client: Open, *, by_task: bool = True) -> None:
-        self._names = names
+    def __init__(self, settings: LlmSettings, default: str, open_client: Open) -> None:
+        """`default` serves a tier for which neither the tier's model nor `model` is set."""
+        common = settings.model or default
+        tiers: tuple[TierName, ...] = get_args(TierName)
+        self._names: dict[TierName, str] = {tier: getattr(settings, tier) or common for tier in tiers}
         self._open = open_client
         self._clients: dict[str, ModelClient] = {}
         self._opening = asyncio.Lock()
-        self.by_task = by_task
+        self.by_task = settings.by_task
         """True if simple work goes to the fast tier."""
 
     def name(self, tier: TierName) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from duckflow.domain.errors import BadAnswer, ProviderError
 from duckflow.domain.frozen import replace
 from duckflow.domain.live_updates import LiveUpdate, ReplyVoid, Waiting
-from duckflow.domain.model import ChatMessage, ModelClient, ModelRequest
+from duckflow.domain.model import ChatMessage, ModelClient, ModelRequest, Usage
 from duckflow.domain.patterns import lazy_regex
 from duckflow.llm.answers.response import CollectedResponse, collect
 
@@ -36,15 +36,21 @@ async def collect_whole(
     client: ModelClient,
     request: ModelRequest,
     on_update: Callable[[LiveUpdate], None],
+    spent: Usage,
     *,
     has_reply: bool,
     is_usable: Callable[[CollectedResponse], bool],
 ) -> CollectedResponse:
     """Ask the model, and get the rest of an answer that was cut before it was usable.
 
-    After MOST_ROUNDS, returns an answer that is still cut, or raises BadAnswer if it is only thinking.
+    After MOST_ROUNDS, returns an answer that is still cut, or raises BadAnswer if it is only thinking. The
+    usage of an error includes `spent`, that of earlier tries.
     """
-    response = await collect(client, request, on_update, has_reply=has_reply)
+    try:
+        response = await collect(client, request, on_update, has_reply=has_reply)
+    except ProviderError as error:
+        error.with_usage(spent)
+        raise
     for number in range(1, MOST_ROUNDS + 1):
         if response.stop != "length" or is_usable(response):
             return response
@@ -70,7 +76,7 @@ async def collect_whole(
         except ProviderError:
             return response  # perhaps a refused limit; the partial answer is more useful than this error
     if response.stop == "length" and only_thought(response):
-        raise BadAnswer("llm.thought_only_still", rounds=MOST_ROUNDS + 1).with_usage(response.usage)
+        raise BadAnswer("llm.thought_only_still", rounds=MOST_ROUNDS + 1).with_usage(spent + response.usage)
     return response
 
 

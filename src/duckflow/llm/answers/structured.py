@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel
 
-from duckflow.domain.errors import BadAnswer, ProviderError
+from duckflow.domain.errors import BadAnswer
 from duckflow.domain.frozen import replace
 from duckflow.domain.live_updates import LiveUpdate, ReplyVoid
 from duckflow.domain.model import ChatMessage, ModelClient, ModelRequest, StopReason, Thought, Usage
@@ -56,17 +56,14 @@ async def ask(
     spent, asked, faults = Usage(), request, ()
     stop: StopReason | None = None
     for _ in range(_REPAIRS + 1):
-        try:
-            response = await collect_whole(
-                client,
-                asked,
-                on_update,
-                has_reply="reply" in answer.model_fields,
-                is_usable=lambda cut: _is_usable(cut, request, answer),
-            )
-        except ProviderError as error:
-            error.with_usage(spent)
-            raise
+        response = await collect_whole(
+            client,
+            asked,
+            on_update,
+            spent,
+            has_reply="reply" in answer.model_fields,
+            is_usable=lambda cut: _is_usable(cut, request, answer),
+        )
         spent, stop = spent + response.usage, response.stop
         try:
             value, read = _understand(response, request, answer, check)
