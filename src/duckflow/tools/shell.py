@@ -45,11 +45,8 @@ _UNREACHABLE = ("Could not resolve", "name resolution", "Network is unreachable"
 _KEPT_IN = "(Commands write only in the workspace, not in what else is mounted there, and in $TMPDIR{more}.)"
 _OF_OTHERS = "Value too large for defined data type"
 _NOT_COPIED = "(A file of another user or group can't be changed in place here; write a new file instead.)"
-_NO_COPY = {
-    "landlock": ", and not in .git or protected files, nor at the workspace's top: make files in a folder",
-    "bubblewrap": ", and not in .git or protected files",
-    "namespaces": ", and not in .git or protected files",
-}
+_NO_COPY = ", and not in .git or protected files"
+_NOT_AT_TOP = ", nor at the workspace's top: make files in a folder"
 _NO_NETWORK = "(There is no network here; if the command needs it, ask with network true.)"
 
 
@@ -278,7 +275,8 @@ async def _hint(shell: Shell, result: CommandResult, *, network: bool) -> str:
     if result.exit_code == 0 or sandbox.level in ("none", "external"):
         return ""
     if any(word in result.output for word in _REFUSALS):
-        return _KEPT_IN.format(more="" if sandbox.copies else _NO_COPY[sandbox.level])
+        top = _NOT_AT_TOP if sandbox.level == "landlock" else ""
+        return _KEPT_IN.format(more="" if sandbox.copies else _NO_COPY + top)
     if _OF_OTHERS in result.output:
         return _NOT_COPIED
     if not network and any(word in result.output for word in _UNREACHABLE):

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import closing, suppress
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -12,7 +13,7 @@ from duckflow.config.files.markdown import SKILL_FILE, SKILLS_FOLDER, describe_s
 from duckflow.domain.errors import ToolError, UserError
 from duckflow.domain.extensions import Skill
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.text import cut
+from duckflow.domain.text import cut, some_of
 from duckflow.llm.tokens import estimate_tokens
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
@@ -102,10 +103,7 @@ def _summary(skills: Sequence[Skill], budget: int) -> str:
         lines = [f"\n  {skill.name}: {cut(skill.description, length)}" for skill in skills]
         if estimate_tokens("".join(lines)) <= budget:
             return about + "".join(lines)
-    names: list[str] = []
-    while (
-        len(names) < len(skills) and estimate_tokens(", ".join([*names, skills[len(names)].name])) <= budget
-    ):
-        names.append(skills[len(names)].name)
-    more = f" and {len(skills) - len(names)} more" if len(names) < len(skills) else ""
-    return f"{about} Without a name it lists them. There are {', '.join(names)}{more}"
+    names = [skill.name for skill in skills]
+    counts = range(1, len(names) + 1)
+    fitting = takewhile(lambda most: estimate_tokens(", ".join(names[:most])) <= budget, counts)
+    return f"{about} Without a name it lists them. There are {some_of(names, max(fitting, default=0))}"

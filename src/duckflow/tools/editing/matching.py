@@ -41,11 +41,8 @@ def squeeze(line: str) -> str:
 def content_lines(text: str) -> list[str]:
     """Return the lines of a text without the blank ones at both ends."""
     lines = text.split("\n")
-    while lines and not lines[-1].strip():
-        lines.pop()
-    while lines and not lines[0].strip():
-        lines.pop(0)
-    return lines
+    filled = [at for at, line in enumerate(lines) if line.strip()]
+    return lines[filled[0] : filled[-1] + 1] if filled else []
 
 
 def find_lines(text: str, wanted: str, key: Callable[[str], str]) -> list[Span]:

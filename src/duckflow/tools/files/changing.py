@@ -95,23 +95,22 @@ def _delete(args: OneFile, access: Access) -> ToolResult:
 
 def _move(args: MoveFile, access: Access) -> ToolResult:
     workspace = access.workspace
-    path, to = workspace.relative(args.path), workspace.relative(args.to)
-    _check_target(workspace, path, to)
+    path, to = _checked_paths(args, workspace)
     with suggesting(workspace, path):
         access.move(path, to)
     return ToolResult(text=f"moved {path} to {to}", path=to, changed=(path, to))
 
 
 def _propose_move(args: MoveFile, workspace: Workspace) -> Proposal:
-    path, to = workspace.relative(args.path), workspace.relative(args.to)
-    _check_target(workspace, path, to)
+    path, to = _checked_paths(args, workspace)
     return Proposal(f"rename from {path}\nrename to {to}\n")
 
 
-def _check_target(workspace: Workspace, path: str, to: str) -> None:
+def _checked_paths(args: MoveFile, workspace: Workspace) -> tuple[str, str]:
+    path, to = workspace.relative(args.path), workspace.relative(args.to)
     status = workspace.status(to)
     if status is None:
-        return
+        return path, to
     if status.kind == "folder":
         name = path.rpartition("/")[2]
         raise ToolError(f"{to}: is a folder; to move the file into it, write {to}/{name}.")

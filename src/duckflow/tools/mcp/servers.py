@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from itertools import takewhile
 from typing import Any
 
 from pydantic import ConfigDict, Field
@@ -18,7 +19,7 @@ from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.lines import TextLine, line
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.questions.approval import ApprovalScope
-from duckflow.domain.text import head_and_tail
+from duckflow.domain.text import head_and_tail, some_of
 from duckflow.llm.tokens import estimate_tokens
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
@@ -291,24 +292,19 @@ def _within(tokens: int, offered: Mapping[str, list[str]]) -> str:
     shown = list(offered)
     while len(shown) > 1 and estimate_tokens(_counted(offered, shown, 0)) > tokens:
         shown.pop()
-    listed = _counted(offered, shown, 0)
-    for most in range(1, max(map(len, offered.values())) + 1):
-        longer = _counted(offered, shown, most)
-        if estimate_tokens(longer) > tokens:
-            break
-        listed = longer
+    counts = range(1, max(map(len, offered.values())) + 1)
+    fitting = takewhile(lambda most: estimate_tokens(_counted(offered, shown, most)) <= tokens, counts)
+    listed = _counted(offered, shown, max(fitting, default=0))
     left = len(offered) - len(shown)
     return listed + (f"; and {left} more servers (describe without a name)" if left else "")
 
 
 def _counted(offered: Mapping[str, list[str]], servers: Iterable[str], most: int) -> str:
     """Return up to `most` names of each server, with the number of its others."""
-    parts: list[str] = []
-    for server in servers:
-        names, more = ", ".join(offered[server][:most]), len(offered[server]) - most
-        rest = f" and {more} more" if more > 0 else ""
-        parts.append(f"{server}: {names}{rest}" if names else f"{server} ({more} tools)")
-    return "; ".join(parts)
+    return "; ".join(
+        f"{server}: {some_of(offered[server], most)}" if most else f"{server} ({len(offered[server])} tools)"
+        for server in servers
+    )
 
 
 def _first_accept(server: str, remote: RemoteTool, then: Action) -> ToolResult:
