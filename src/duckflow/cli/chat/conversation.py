@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import closing
+from contextlib import aclosing, closing
 from pathlib import Path
 
 from duckflow.api import find_session, latest_session
@@ -67,16 +67,13 @@ async def attach(wanted: str, frontend: Frontend) -> None:
         raise UsageError("attach.nobody", session=found.id)
     _adapt(frontend, load(Path(found.workspace)))
     with closing(open_log()) as log:
-        session = RemoteSession(log, found, redactor())
-        for line in last_exchange(session.earlier()):
-            frontend.writer.line(line, "dim")
-        frontend.writer.line(text("attach.hello", session=found.id), "dim")
-        try:
+        async with aclosing(RemoteSession(log, found, redactor())) as session:
+            for line in last_exchange(session.earlier()):
+                frontend.writer.line(line, "dim")
+            frontend.writer.line(text("attach.hello", session=found.id), "dim")
             editor = TextEditor(frontend.keyboard)
             conversation = Conversation(session, frontend, Screen(frontend.writer), editor, guest=True)
             await conversation.run(session.updates())
-        finally:
-            await session.aclose()
 
 
 async def settle_trust(
@@ -110,16 +107,13 @@ async def _one_session(
     screen = Screen(frontend.writer)
     opening = Opening(loaded, folder, session_id, attended=True, relay=relay)
     updates = UpdateQueue()
-    host = await SessionHost.open(opening, updates)
-    try:
+    async with aclosing(await SessionHost.open(opening, updates)) as host:
         for update in updates.pending():
             screen(update)
         for line in last_exchange(earlier):
             frontend.writer.line(line, "dim")
         frontend.writer.line(await _welcome(host.app, loaded.settings.rules.files), "dim")
         wish = await _talk(host, loaded, frontend, screen, updates)
-    finally:
-        await host.aclose()
     for update in updates.pending():
         screen(update)
     if wish is None and host.state.said and frontend.prompt is not None:

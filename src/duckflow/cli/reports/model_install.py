@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -57,11 +57,8 @@ async def _read_beginning(name: str, *, bar: bool) -> None:
         sys.stderr.write(f"{reading}\n")
     with _progress(disable=not bar) as shown:
         task = shown.add_task(reading, total=1.0)
-        model = await open_embedded(None, options)
-        try:
+        async with aclosing(await open_embedded(None, options)) as model:
             await model.read_beginning(compact_system(""), lambda share: shown.update(task, completed=share))
-        finally:
-            await model.aclose()
 
 
 def _progress(*columns: ProgressColumn, disable: bool = False) -> Progress:

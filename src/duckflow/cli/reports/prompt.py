@@ -4,6 +4,7 @@ import asyncio
 import json as jsons
 import os
 import sys
+from contextlib import aclosing
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import attrgetter
@@ -50,15 +51,13 @@ def print_prompt(loaded: LoadedSettings, folder: Path, *, last: bool, json: bool
 
 
 async def _assemble(opening: Opening) -> RenderedPrompt:
-    app = App(opening, await choose(opening.loaded.settings, os.environ), os.environ)
-    try:
+    choice = await choose(opening.loaded.settings, os.environ)
+    async with aclosing(App(opening, choice, os.environ)) as app:
         state = app.session.state
         # This makes the state of an open session without storing anything.
         opened = apply(state, StoredEvent(seq=state.seq + 1, at=datetime.now(UTC), event=app.started))
         # Prompts are redacted only where they are sent to the model, which this one is not.
         return app.session.redactor.clean_all(await app.model.preview(opened))
-    finally:
-        await app.aclose()
 
 
 def _table(prompt: RenderedPrompt) -> str:

@@ -1,7 +1,7 @@
 """Rewinds a session without its model (`duckflow sessions rewind`, L8)."""
 
 import os
-from contextlib import closing
+from contextlib import aclosing, closing
 from pathlib import Path
 
 from duckflow.app.app import App
@@ -22,14 +22,12 @@ async def rewind_session(found: SessionSummary, before: int, *, files: bool, con
     with closing(open_log()) as log:
         model = Session(log, found.id).state.model
     choice = ModelChoice(name=model, reason_key="llm.chosen_by_setting")
-    app = App(Opening(load(folder), folder, found.id, keeps_mode=True), choice, os.environ)
-    try:
+    opening = Opening(load(folder), folder, found.id, keeps_mode=True)
+    async with aclosing(App(opening, choice, os.environ)) as app:
         app.begin()
         report = await rewind(
             app.session, app.log, app.undoing, before, conversation=conversation, files=files
         )
         told = Describer()(app.log.load(found.id)[-1].event)
-    finally:
-        await app.aclose()
     lines = [told.text if told else "", undo_text(report) if report.actions or report.commands else ""]
     return "\n".join(line for line in lines if line)
