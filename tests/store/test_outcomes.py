@@ -9,7 +9,7 @@ from duckflow.domain.work.outcomes import RequestStats
 from duckflow.store.database.connections import connect
 from duckflow.store.database.migrations import MIGRATIONS
 from duckflow.store.event_log import SqliteEventLog
-from duckflow.store.outcome_stats import Outcomes
+from duckflow.store.outcome_stats import request_stats
 from duckflow.store.sessions import Sessions
 
 
@@ -31,12 +31,12 @@ def finished(request: str, outcome: str = "done", **fields) -> RequestFinished:
 
 
 def of(log: SqliteEventLog, by: str) -> dict[str, RequestStats]:
-    return {one.name: one for one in Outcomes(log.database).stats() if one.by == by}
+    return {one.name: one for one in request_stats(log.database) if one.by == by}
 
 
 def test_J7_nothing_gives_no_stats(log):
     log.append("s1", [started("m"), UserMessage(request_id="r1", text="x")])
-    assert Outcomes(log.database).stats() == []
+    assert request_stats(log.database) == []
 
 
 def test_J7_a_request_counts_once_by_its_last_outcome(log):

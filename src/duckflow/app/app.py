@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -49,7 +50,7 @@ from duckflow.services.plans import draft_plan
 from duckflow.services.task_lists import draft_tasks
 from duckflow.store.live_file import LiveWriter, live_path
 from duckflow.store.memory import Memories
-from duckflow.store.outcome_stats import Outcomes
+from duckflow.store.outcome_stats import loops_used
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.files.unsaved import with_unsaved
 from duckflow.tools.memory import memory_tools
@@ -111,7 +112,7 @@ class App:
         self.model = model = DecisionModel(session, self.tiers, self.advisor, dialects)
         self.dispatcher = dispatcher = _dispatcher(base, catalogue)
         steps, hooks, database = base.steps, base.hooks, base.log.database
-        pacing = Pacing(session, settings.duck_pacemaker, model.traits, Outcomes(database).loops_used)
+        pacing = Pacing(session, settings.duck_pacemaker, model.traits, partial(loops_used, database))
         verifying = Verification(session, dispatcher, ProjectTests(workspace) if opening.attended else None)
         collector = CaseEvidenceCollector(session, workspace, Differences(workspace, base.kept), base.checks)
         judging = Judging(session, self.advisor, verifying, collector, settings.evaluation.max_iterations)

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -37,10 +38,7 @@ class Fleet:
 
     def state(self, run: FleetRun) -> AgentState:
         """Compute the state of the run's session from its events."""
-        state = new_state(run.id)
-        for recorded in self.runs.events(run.id):
-            state = apply(state, recorded)
-        return state
+        return reduce(apply, self.runs.events(run.id), new_state(run.id))
 
     def submit(self, folder: Path, request: str, options: RunOptions, count: int = 1) -> list[str]:
         """Queue a request for a repository, `count` times; return the ids of the runs."""

@@ -39,8 +39,7 @@ class CommandInbox:
     def waiting(self, session_id: str) -> Sequence[WaitingCommand]:
         """Return the commands that wait for a session, oldest first."""
         query = "SELECT id, body FROM inbox WHERE session_id = ? AND result IS NULL ORDER BY id"
-        with self._database.read() as connection:
-            rows = connection.execute(query, (session_id,)).fetchall()
+        rows = self._database.query(query, (session_id,))
         return [WaitingCommand(number, parse_command(body)) for number, body in rows]
 
     def settle(self, number: int, result: str = "") -> bool:
@@ -50,12 +49,10 @@ class CommandInbox:
 
     def result(self, number: int) -> str | None:
         """Return the result of a command; None while it waits."""
-        with self._database.read() as connection:
-            row = connection.execute("SELECT result FROM inbox WHERE id = ?", (number,)).fetchone()
-        return row[0] if row else ""
+        rows = self._database.query("SELECT result FROM inbox WHERE id = ?", (number,))
+        return rows[0][0] if rows else ""
 
     def sessions(self) -> Sequence[str]:
         """Return the sessions that have pending commands."""
         query = "SELECT DISTINCT session_id FROM inbox WHERE result IS NULL"
-        with self._database.read() as connection:
-            return [session for (session,) in connection.execute(query)]
+        return [session for (session,) in self._database.query(query)]

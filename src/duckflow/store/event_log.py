@@ -86,8 +86,7 @@ class SqliteEventLog:
 
     def load_after(self, session_id: str, seq: int) -> Sequence[StoredEvent]:
         """Return the events after number `seq`, for processes that follow a session without writing to it."""
-        with self.database.read() as connection:
-            rows = connection.execute(_SELECT, (session_id, seq)).fetchall()
+        rows = self.database.query(_SELECT, (session_id, seq))
         return [_stored_event(session_id, *row) for row in rows]
 
     def close(self) -> None:

@@ -148,21 +148,18 @@ class KeptFiles:
         if self._unused:
             return ()
         query = "SELECT body FROM changes WHERE session_id = ? AND action_id = ? ORDER BY id"
-        with self._opened().read() as connection:
-            rows = connection.execute(query, (session_id, action_id)).fetchall()
+        rows = self._opened().query(query, (session_id, action_id))
         return tuple(FileChange.model_validate_json(body) for (body,) in rows)
 
     def content(self, digest: str) -> bytes | None:
         """Return content by its SHA-256, None if it is not stored or no longer stored."""
-        with self._opened().read() as connection:
-            row = connection.execute("SELECT data FROM contents WHERE digest = ?", (digest,)).fetchone()
-        return zlib.decompress(row[0]) if row else None
+        rows = self._opened().query("SELECT data FROM contents WHERE digest = ?", (digest,))
+        return zlib.decompress(rows[0][0]) if rows else None
 
     def snapshot(self, session_id: str) -> dict[str, tuple[str, int]]:
         """Return the files before the last command: SHA-256 and permission bits, by path."""
-        with self._opened().read() as connection:
-            query = "SELECT path, digest, mode FROM snapshots WHERE session_id = ?"
-            rows = connection.execute(query, (session_id,)).fetchall()
+        query = "SELECT path, digest, mode FROM snapshots WHERE session_id = ?"
+        rows = self._opened().query(query, (session_id,))
         return {path: (digest, mode) for path, digest, mode in rows}
 
     def take_snapshot(
@@ -174,8 +171,7 @@ class KeptFiles:
         """Replace the session's snapshot. `read` returns the content of a path."""
         had = self.snapshot(session_id)
         gone = [(session_id, path) for path in had if path not in files]
-        with self._opened().read() as connection:
-            kept = {digest for (digest,) in connection.execute("SELECT digest FROM contents")}
+        kept = {digest for (digest,) in self._opened().query("SELECT digest FROM contents")}
         packed: dict[str, bytes] = {}
         rows: list[tuple[str, str, str, int]] = []
         for path, (digest, mode) in files.items():
@@ -214,10 +210,9 @@ class KeptFiles:
         """Return a stored result by its evidence id. None if it was shown in full or has been dropped."""
         if self._unused:
             return None
-        with self._opened().read() as connection:
-            query = "SELECT data FROM outputs WHERE session_id = ? AND evidence_id = ?"
-            row = connection.execute(query, (session_id, evidence_id)).fetchone()
-        return zlib.decompress(row[0]).decode("utf-8", "surrogatepass") if row else None
+        query = "SELECT data FROM outputs WHERE session_id = ? AND evidence_id = ?"
+        rows = self._opened().query(query, (session_id, evidence_id))
+        return zlib.decompress(rows[0][0]).decode("utf-8", "surrogatepass") if rows else None
 
     def keep_picture(self, session_id: str, data: bytes) -> str:
         """Store a picture, and return its SHA-256. If there are too many, the oldest are dropped."""
@@ -233,9 +228,8 @@ class KeptFiles:
         """Return a picture by its SHA-256. None if it is not stored or has been dropped."""
         if self._unused:
             return None
-        with self._opened().read() as connection:
-            row = connection.execute("SELECT data FROM pictures WHERE digest = ?", (digest,)).fetchone()
-        return row[0] if row else None
+        rows = self._opened().query("SELECT data FROM pictures WHERE digest = ?", (digest,))
+        return rows[0][0] if rows else None
 
     def forget(self, session_id: str) -> None:
         """Delete everything stored for a session, and overwrite it."""

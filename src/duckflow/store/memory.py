@@ -63,8 +63,7 @@ class Memories:
     def listed(self, workspace: str | None = None) -> Sequence[Memory]:
         """Return all notes, or those that apply to a workspace, newest first."""
         query = f"{_SELECT} WHERE :workspace IS NULL OR workspace IN ('', :workspace) ORDER BY id DESC"
-        with self._database.read() as connection:
-            return [_memory(row) for row in connection.execute(query, {"workspace": workspace})]
+        return [_memory(row) for row in self._database.query(query, {"workspace": workspace})]
 
     def recall(self, wanted: str, workspace: str, most_kept: int) -> Sequence[Memory]:
         """Return notes on the same topic, then preferences. Beyond `most_kept`, old notes are deleted."""

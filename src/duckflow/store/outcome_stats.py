@@ -19,23 +19,17 @@ SELECT loops FROM outcomes WHERE outcome = 'done' AND profile IS ? AND loops > 0
 """
 
 
-class Outcomes:
-    """Statistics of request outcomes, read from a database."""
+def request_stats(database: Database) -> Sequence[RequestStats]:
+    """Return statistics for all requests, then by profile and by model, most frequent first."""
+    found: list[RequestStats] = []
+    with database.read() as connection:
+        for by, name in _NAMES.items():
+            rows = connection.execute(_FIGURES.format(by=by, name=name))
+            named = (dict(zip(RequestStats.model_fields, row, strict=True)) for row in rows)
+            found += map(RequestStats.model_validate, named)
+    return found
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
-    def stats(self) -> Sequence[RequestStats]:
-        """Return statistics for all requests, then by profile and by model, most frequent first."""
-        found: list[RequestStats] = []
-        with self._database.read() as connection:
-            for by, name in _NAMES.items():
-                rows = connection.execute(_FIGURES.format(by=by, name=name))
-                named = (dict(zip(RequestStats.model_fields, row, strict=True)) for row in rows)
-                found += map(RequestStats.model_validate, named)
-        return found
-
-    def loops_used(self, profile: str | None) -> tuple[int, ...]:
-        """Return the number of loops of each latest finished request of this kind, newest first (I11)."""
-        with self._database.read() as connection:
-            return tuple(loops for (loops,) in connection.execute(_LOOPS, (profile,)))
+def loops_used(database: Database, profile: str | None) -> tuple[int, ...]:
+    """Return the number of loops of each latest finished request of this kind, newest first (I11)."""
+    return tuple(loops for (loops,) in database.query(_LOOPS, (profile,)))

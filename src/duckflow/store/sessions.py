@@ -61,21 +61,18 @@ class Sessions:
     def listed(self, workspace: str | None = None) -> Sequence[SessionSummary]:
         """Return all sessions, or those of one workspace, with the most recently used first."""
         query = f"{_SELECT} WHERE :workspace IS NULL OR workspace = :workspace ORDER BY latest DESC"
-        with self._database.read() as connection:
-            return [_summary(row) for row in connection.execute(query, {"workspace": workspace})]
+        return [_summary(row) for row in self._database.query(query, {"workspace": workspace})]
 
     def latest(self, workspace: str) -> SessionSummary | None:
         """Return a workspace's most recently used session, if any, preferring sessions with a message."""
         query = f"{_SELECT} WHERE workspace = ? ORDER BY title = '', latest DESC LIMIT 1"
-        with self._database.read() as connection:
-            row = connection.execute(query, (workspace,)).fetchone()
-        return _summary(row) if row else None
+        rows = self._database.query(query, (workspace,))
+        return _summary(rows[0]) if rows else None
 
     def last_events(self) -> Mapping[str, str]:
         """Return the type of each session's last event, by session id. Side questions are ignored."""
         # Side questions run beside the work, so their events may follow an event that waits for the user.
-        with self._database.read() as connection:
-            return dict(connection.execute(_LAST_EVENTS).fetchall())
+        return dict(self._database.query(_LAST_EVENTS))
 
     def show(self, wanted: str) -> SessionSummary:
         """Return the session with this id, or the only one whose id starts with it."""

@@ -70,11 +70,11 @@ def stats(*, json: flags.JsonFlag = False) -> None:
     """Print the outcomes of requests beside the targets (J7)."""
     from duckflow.app.places import open_log  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.domain.work.outcomes import TARGETS  # noqa: PLC0415 - as above
-    from duckflow.store.outcome_stats import Outcomes  # noqa: PLC0415 - as above
+    from duckflow.store.outcome_stats import request_stats  # noqa: PLC0415 - as above
     from duckflow.ui.views.tables import stats_text  # noqa: PLC0415 - as above
 
     with closing(open_log()) as log:
-        found = Outcomes(log.database).stats()
+        found = request_stats(log.database)
     if not json:
         echo(stats_text(found))
         return

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import islice
 from typing import NamedTuple
 
@@ -30,10 +31,8 @@ def earlier_changes(log: SqliteEventLog, workspace: str, state: AgentState) -> S
     undone = set(_covered(state.change_sets))
     others = (one.id for one in Sessions(log.database).listed(workspace) if one.id != state.session_id)
     for session_id in islice(others, _SEARCHED):
-        earlier = new_state(session_id)
         try:
-            for recorded in log.load(session_id):
-                earlier = apply(earlier, recorded)
+            earlier = reduce(apply, log.load(session_id), new_state(session_id))
         except UserError:
             continue  # this version can't read that session
         named = [

@@ -2,9 +2,10 @@
 
 import sqlite3
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import ErrorReported
@@ -67,6 +68,11 @@ class Database:
         """Read from one consistent state of the database, whatever others write meanwhile."""
         with self._lock, translated(self.path), self._watched(), transaction(self._connection, "DEFERRED"):
             yield self._connection
+
+    def query(self, sql: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> list[Any]:
+        """Return all rows of a query."""
+        with self.read() as connection:
+            return connection.execute(sql, parameters).fetchall()
 
     @contextmanager
     def write(self, *, through: bool = True) -> Generator[sqlite3.Connection]:
