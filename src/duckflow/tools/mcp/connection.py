@@ -5,8 +5,8 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -82,22 +82,19 @@ class ServerOpener:
     closed: tuple[Path, ...]
     env: Mapping[str, str]
 
-    @asynccontextmanager
-    async def connect(self, server: McpServer) -> AsyncGenerator["ConnectedServer"]:
-        """Connect to a server until the block ends."""
+    async def open(self, server: McpServer) -> "AbstractAsyncContextManager[ConnectedServer]":
+        """Return a context that connects to a server until its block ends."""
         try:
             await asyncio.to_thread(import_module, "duckflow.tools.mcp.client")
             from duckflow.tools.mcp.client import open_address, open_process  # noqa: PLC0415 - takes seconds
         except ImportError as exc:
             raise ToolError("the package is missing; install it with: pip install 'duckflow[mcp]'") from exc
         if server.url:
-            opened = open_address(server.url, self._filled(server.headers), server.timeout_s)
-        else:
-            program = replace(server, env=self._filled(server.env))
-            process = ServerProcess(program, self.workspace, self.shell, closed=self.closed, env=self.env)
-            opened = open_process(process)
-        async with opened as session:
-            yield session
+            return open_address(server.url, self._filled(server.headers), server.timeout_s)
+        program = replace(server, env=self._filled(server.env))
+        return open_process(
+            ServerProcess(program, self.workspace, self.shell, closed=self.closed, env=self.env)
+        )
 
     def _filled(self, values: Mapping[str, str]) -> dict[str, str]:
         """Replace each `${NAME}` by that variable of the user's environment."""
@@ -218,7 +215,7 @@ class ServerConnection:
     async def _keep(self, started: "asyncio.Future[ConnectedServer]") -> None:
         """Hold the connection, because the package requires that one task opens and closes it."""
         try:
-            async with self._opener.connect(self.server) as session:
+            async with await self._opener.open(self.server) as session:
                 if not started.done():
                     started.set_result(session)
                 leaving = asyncio.ensure_future(self._leave.wait())
