@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from urllib.parse import quote, unquote
 
 from duckflow.domain.patterns import lazy_regex
@@ -22,6 +21,7 @@ _PLACEHOLDERS = frozenset(
 _FILLED_IN = lazy_regex(r"^\$[A-Za-z_]|\$[{(]|\{\{|\}\}|^<|>$|^%[sd(]|%\(\w+\)s|\.\.\.|…|\*\*\*|x{4}", re.I)
 _CODE = lazy_regex(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->)[A-Za-z_$][\w$]*)+|[A-Za-z_]+")
 _RUN = lazy_regex(r"[A-Za-z0-9+/=]{1,600}+")
+_PARTS = lazy_regex(r"[0-9]+|[a-z]+|[A-Z]+|[+/=]+")
 _PLAIN_WORDS = lazy_regex(r"[A-Za-z]+(?:[-_. ][A-Za-z]+)*")
 _SECRET_NAME = lazy_regex(
     r"(?:^|_)(?:[A-Z]*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)|PASS|PWD|AUTH|PAT|DSN)S?(?:_|$)"
@@ -40,18 +40,12 @@ def looks_random(value: str, shortest: int = 16) -> bool:
     run = max(_RUN.findall(value), key=len, default="")
     if len(run) < shortest or run.startswith("/"):
         return False
-    kinds = [_class(letter) for letter in run]
-    switches = sum(one != other for one, other in pairwise(kinds))
-    digits = kinds.count("digit")
-    groups = len(re.findall(r"[0-9]+", run))
+    parts = _PARTS.findall(run)
+    numbers = [part for part in parts if part.isdigit()]
+    digits = len("".join(numbers))
     letters = len(run) - digits
-    return letters >= 2 and ((digits >= 4 and letters >= 4) or groups >= 2 or switches / len(run) >= 0.45)
-
-
-def _class(letter: str) -> str:
-    if letter.isdigit():
-        return "digit"
-    return "upper" if letter.isupper() else "lower" if letter.islower() else "sign"
+    mixed = len(numbers) >= 2 or (len(parts) - 1) / len(run) >= 0.45
+    return letters >= 2 and ((digits >= 4 and letters >= 4) or mixed)
 
 
 def looks_like_password(value: str) -> bool:
