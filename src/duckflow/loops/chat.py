@@ -11,7 +11,7 @@ from duckflow.domain import events
 from duckflow.domain.errors import ProviderError, UserError
 from duckflow.domain.model import Picture
 from duckflow.domain.questions.approval import AnswerApproval
-from duckflow.domain.questions.consultation import ChooseWay, ConsultationKind
+from duckflow.domain.questions.consultation import ChooseWay, Consultation, ConsultationKind
 from duckflow.domain.state import Request
 from duckflow.domain.work.outcomes import ENDED, RequestOutcome
 from duckflow.i18n.answers import read_answer, read_choice
@@ -86,12 +86,13 @@ class ChatLoop(SessionPart):
 
     async def choose(self, way: ChooseWay) -> RequestOutcome:
         """Carry out the user's answer to the open consultation."""
-        if self._state.consultation is None or self._state.request is None:
+        consultation = self._state.consultation
+        if consultation is None or self._state.request is None:
             return await self.go_on()
-        return await self._settle(self._choose(way))
+        return await self._settle(self._choose(consultation, way))
 
-    async def _choose(self, way: ChooseWay) -> RequestOutcome:
-        outcome = await self._answers.choose(way)
+    async def _choose(self, consultation: Consultation, way: ChooseWay) -> RequestOutcome:
+        outcome = await self._answers.choose(consultation, way)
         return outcome if outcome is not None else await self._turn.work()
 
     def rate(self, rating: int) -> bool:

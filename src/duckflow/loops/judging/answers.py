@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ApprovalAnswered, ConsultationAnswered, Reply
 from duckflow.domain.questions.approval import AnswerApproval, Approval
-from duckflow.domain.questions.consultation import ChoiceEffect, ChooseWay, effect_of
+from duckflow.domain.questions.consultation import ChoiceEffect, ChooseWay, Consultation, effect_of
 from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.i18n.catalogue import text
 from duckflow.loops.acting.dispatcher import Dispatcher
@@ -44,11 +44,8 @@ class UserAnswers(SessionPart):
         if approval.task_id is None:
             self._steps.answer_approval(yes=answered.yes)
 
-    async def choose(self, answer: ChooseWay) -> RequestOutcome | None:
-        """Carry out the answer to the open consultation. Return the outcome, None if the work continues."""
-        consultation = self._state.consultation
-        if consultation is None:
-            return None
+    async def choose(self, consultation: Consultation, answer: ChooseWay) -> RequestOutcome | None:
+        """Carry out the answer to a consultation. Return the outcome, None if the work continues."""
         effect = effect_of(answer.choice)
         found = await self._find_out(effect, answer)
         told = "" if effect.ends in ("accepted", "stopped") else wish(self._state, answer, found)
@@ -65,8 +62,11 @@ class UserAnswers(SessionPart):
             return effect.ends
         if effect.forbids or effect.clears or effect.plans or effect.restarts:
             self._steps.plan("the user said how to go on")
-        if effect.plans:
-            await self._plan()
+        if effect.plans and (request := self._state.request) is not None:
+            # If no plan is made, the model still knows to do the smallest part first.
+            goal, reason = request.objective.request, "the user wants it divided"
+            propose = Action(operation="plan_tool.propose", args={"goal": goal}, reasoning=reason)
+            await self._dispatcher.run_now((propose,))
         return "pending_user" if effect.analyses or asked_back else None
 
     async def _find_out(self, effect: ChoiceEffect, answer: ChooseWay) -> str:
@@ -82,13 +82,3 @@ class UserAnswers(SessionPart):
         if effect.ends == "pending_user":
             return text("consultation.resting")
         return f"{found}\n\n{text('consultation.your_word')}" if effect.analyses else found
-
-    async def _plan(self) -> None:
-        """Divide the work into a plan. If that fails, the model still knows to do the smallest part first."""
-        request = self._state.request
-        if request is None:
-            return
-        goal = request.objective.request
-        reason = "the user wants it divided"
-        propose = Action(operation="plan_tool.propose", args={"goal": goal}, reasoning=reason)
-        await self._dispatcher.run_now((propose,))
