@@ -140,7 +140,7 @@ class World:
     def _look(self) -> dict[str, tuple[object, ...]]:
         kept = [self.outside, self.home, *(self.workspace / name for name in (".git", ".vscode", "inner"))]
         kept += [self.workspace / "duckflow.toml"]
-        kept += [self.workspace / "sub" / ".vscode"]
+        kept += [self.workspace / "sub" / name for name in (".vscode", "planted")]
         found = [path for folder in kept if folder.exists() for path in (folder, *folder.rglob("*"))]
         return {str(path): _seen(path) for path in found}
 

@@ -328,3 +328,37 @@ async def test_B7_a_plan_is_approved_only_by_the_users_own_answer(folder: Path, 
         assert not duck.state.active_plan.approved
         await duck.app.chat.answer(AnswerApproval(yes=False, reason="smaller"))
         assert not duck.state.active_plan.approved
+
+
+@every_row(
+    ("path", "content"),
+    [
+        ("a/HEAD", "ref:refs/heads/x"),
+        ("mirror/config", "[core]\n"),
+        ("tools/h/pre-commit", "x"),
+        ("note", "ref: refs/"),
+    ],
+)
+async def test_G10_a_file_tool_that_plants_a_repository_or_a_hook_asks_in_every_mode(
+    folder: Path, path, content
+):
+    for name, text in {
+        ".git/config": '[core]\n\thooksPath = "tools/h"\n\teditor = "a b"\n',
+        "mirror/HEAD": "AB" * 20,
+        "b/HEAD": "text",
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "note").symlink_to("b/HEAD")
+    async with engine(folder, write(path, content), decision("Done."), mode="auto") as duck:
+        assert await duck.app.chat.say("go") == "awaiting_approval"
+        assert duck.state.approval.risk == "high"
+        assert duck.state.approval.kind is None
+
+
+async def test_G10_moving_a_file_to_where_git_looks_asks(folder: Path):
+    (folder / "text").write_text("ref: refs/heads/x")
+    move = decision("", action("move_file", path="text", to="a/HEAD"))
+    async with engine(folder, move, decision("Done."), mode="auto") as duck:
+        assert await duck.app.chat.say("go") == "awaiting_approval"
+        assert duck.state.approval.reasons == ("repository",)

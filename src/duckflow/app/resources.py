@@ -54,7 +54,8 @@ class SessionResources:
         self.shell = open_shell(root, copies=state_dir() / COPIES)
         stack.push_async_callback(self.shell.aclose)
         self.steps = Steps(self.session, settings.transitions)
-        self.gate = Gate(self.workspace, self.shell.sandbox, settings.gate, settings.shell.network)
+        gate = (self.workspace, self.shell.sandbox, settings.gate, settings.shell.network)
+        self.gate = Gate(*gate, self.shell.git_places)
         self.effects = CommandEffects(self.shell, self.workspace, settings.gate)
         copies = CheckCopies(self.workspace, self.shell, open_shell)
         self.checks = Checks(

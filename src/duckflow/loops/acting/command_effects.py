@@ -15,13 +15,14 @@ from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import text
 from duckflow.loops.acting.approvals import ChangeOutline, ask_about
+from duckflow.loops.acting.file_versions import of_command
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import READ_CAP, Workspace
 from duckflow.safety.policy.command_risk import similar_commands
 from duckflow.safety.policy.effects import FileVersions, assess_effects
+from duckflow.safety.policy.git_config import ReadFile, UnreadableFile
 from duckflow.safety.policy.policy import EffectsCase, PolicyVerdict, decide_effects, may_remember_effects
 from duckflow.safety.policy.risk import Assessment
-from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.tools.catalogue import CommandEnd, Proposal, ResolvedCall, TakeOver, ToolResult
 from duckflow.tools.editing.differences import difference_of
@@ -159,7 +160,8 @@ class CommandEffects:
 
     async def _judge(self, state: AgentState, waiting: TakeOver) -> _Judgement:
         effects = await self._shell.effects(waiting.copy_id)
-        contents = self._contents(await self._shell.copy(waiting.copy_id), effects)
+        copy = await self._shell.copy(waiting.copy_id)
+        contents = of_command(self._workspace, copy, effects, self._shell.git_places)
         return await asyncio.to_thread(self._apply_rules, state, waiting, effects, contents)
 
     def _apply_rules(
@@ -182,24 +184,6 @@ class CommandEffects:
         if ruling.verdict == "allow" and state.objection and changes:
             ruling, kind = PolicyVerdict(verdict="ask", reason=state.objection, because="objection"), None
         return _Judgement(effects, ruling, assessed, contents, kind)
-
-    def _contents(self, copy: WorkspaceCopy, effects: Effects) -> FileVersions:
-        gone = {one.moved_from or one.path for one in effects.effects if one.kind in ("deleted", "moved")}
-        changed = {one.path for one in effects.effects if one.kind != "deleted"}
-
-        def before(path: str) -> bytes | None:
-            try:
-                found = self._workspace.paths.now(path)
-            except ToolError:
-                return None
-            return found.data[:READ_CAP] if found else None
-
-        def after(path: str) -> bytes | None:
-            if path in changed:
-                return copy.content(path, READ_CAP)
-            return None if path in gone else before(path)
-
-        return FileVersions(before, after)
 
 
 def _take_over(waiting: TakeOver, why: str | None) -> Action:
@@ -264,8 +248,15 @@ def _of_effect(effect: Effect, contents: FileVersions) -> str:
         bits = f"old mode {effect.mode_before:o}\nnew mode {effect.mode_after:o}\n"
     if effect.kind == "mode":
         return f"--- a/{path}\n+++ b/{path}\n{bits}"
-    old = contents.before(path) if effect.before else None
-    new = contents.after(path) if effect.kind != "deleted" else None
+    old = _shown_content(contents.before, path) if effect.before else None
+    new = _shown_content(contents.after, path) if effect.kind != "deleted" else None
     shown = difference_of(path, old, new) if effect.kind == "deleted" or new is not None else ""
     too_large = text("approval.difference.too_large", size=effect.size)
     return bits + (shown or f"--- a/{path}\n+++ b/{path}\n({too_large})\n")
+
+
+def _shown_content(read: ReadFile, path: str) -> bytes | None:
+    with suppress(UnreadableFile):
+        content = read(path)
+        return content if content is None or len(content) <= READ_CAP else None
+    return None

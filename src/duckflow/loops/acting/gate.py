@@ -11,14 +11,17 @@ from typing import NamedTuple
 from duckflow.config.settings import GateSettings
 from duckflow.domain.errors import Refused, ToolError
 from duckflow.domain.files.changes import ToolEffect
+from duckflow.domain.frozen import replace
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.domain.reduce.objective import digest_of
 from duckflow.domain.state import AgentState
 from duckflow.loops.acting.approvals import ChangeOutline, ask_about
+from duckflow.loops.acting.file_versions import file_tool_findings
 from duckflow.safety.files.outside import OutsideFile, find_outside
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.command_risk import Place, named_files, similar_commands
+from duckflow.safety.policy.git_config import GitPlaces
 from duckflow.safety.policy.policy import PolicyCase, PolicyVerdict, decide, may_remember
 from duckflow.safety.policy.protected import (
     Protection,
@@ -68,6 +71,7 @@ class Gate:
     _sandbox: Callable[[], Awaitable[Sandbox]]
     _settings: GateSettings
     _network_open: bool
+    _git: GitPlaces
     _told: bool = False
     _shown: ReviewedCall | None = None
     """Last write about which the user was asked."""
@@ -209,6 +213,7 @@ class Gate:
         return _Targets(before, strongest("none", *protections), executable)
 
     def _assess(self, call: ResolvedCall, targets: _Targets, proposal: Proposal, files: int) -> Assessment:
+        changes = call.tool.effect in ("write", "delete")
         facts = ActionFacts(
             effect=call.tool.effect,
             paths=(*targets.before, *((targets.outside.real,) if targets.outside else ())),
@@ -223,6 +228,9 @@ class Gate:
             network_open=self._network_open,
         )
         try:
+            if changes:
+                found = file_tool_findings(self._workspace, targets.before, proposal, self._git)
+                facts = replace(facts, findings=found)
             return assess(facts, self._place_of, self._settings.large_bytes)
         except Exception:  # noqa: BLE001 - if the rules fail for any reason, the user is asked (SAFETY 1)
             _log.exception("the risk of %s could not be assessed", call.action.operation)

@@ -70,6 +70,12 @@ class Workspace:
             real = self._confined.resolve(written)
         return strongest(self._protection(written), self._protection(real))
 
+    def real(self, path: str) -> str:
+        """Return the path to which a path leads in the workspace."""
+        written = self.relative(path, folder=True)
+        with as_tool_errors(written):
+            return self._confined.resolve(written)
+
     def _protection(self, path: str) -> Protection:
         absolute = f"{self.root}/{path}"
         if any(within(absolute, folder) for folder in self.denied):

@@ -9,7 +9,9 @@ from duckflow.config.settings import GateSettings
 from duckflow.domain.files.effects import Effect, Effects
 from duckflow.domain.frozen import replace
 from duckflow.safety.paths import fold
-from duckflow.safety.policy.git_internals import ReadFile, git_reason, led_to_by_git
+from duckflow.safety.policy.executables import is_compiled, is_program, readable_text
+from duckflow.safety.policy.git_config import GitPlaces, LedTo, ReadFile, UnreadableFile
+from duckflow.safety.policy.git_internals import git_reason, led_to_by_git
 from duckflow.safety.policy.homoglyphs import is_lookalike
 from duckflow.safety.policy.protected import folded, is_environment_program, protection_of
 from duckflow.safety.policy.risk import EXECUTABLE, Assessment, content_reasons, rate
@@ -22,8 +24,8 @@ SOURCE_SUFFIXES = (
 )
 """Suffixes of scripts started through their interpreter: a #! line matters only if they are executable."""
 
-_COMPILED = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"PK\x03\x04")
 _SET_ID, _EXECUTE, _WORLD_WRITE = 0o6000, 0o111, 0o002
+_OF_REPOSITORY = frozenset(("head", "config", "config.worktree", "commondir"))
 _RUN_BY_TOOLS = {(".yarn", "releases"), (".yarn", "plugins"), (".gradle", "init.d")}
 """Folders inside build folders whose files a tool runs, while it only builds the others."""
 
@@ -33,6 +35,7 @@ class FileVersions(NamedTuple):
 
     before: ReadFile
     after: ReadFile
+    places: GitPlaces = GitPlaces()
 
 
 def assess_effects(
@@ -45,7 +48,7 @@ def assess_effects(
     size, large = 0, limits.large_bytes * TIMES_LARGE
     for effect in effects.effects:
         size += effect.size
-        reasons = list(rules.reasons(effect, scan=size <= large))
+        reasons = list(rules.checked(effect, scan=size <= large))
         by_path[effect.path] = rate(reasons).reasons
         found += reasons
     others = [(one.path, "dropped") for one in effects.dropped]
@@ -59,10 +62,18 @@ def assess_effects(
     return replace(rate(found), by_path={path: reasons for path, reasons in by_path.items() if reasons})
 
 
+def git_findings(changes: Collection[Effect], contents: FileVersions) -> Iterator[str]:
+    """Yield the findings about git on changes by a file tool, by the rules for commands."""
+    rules = _EffectRules(contents, Effects(effects=tuple(changes)), frozenset())
+    yield from (one for change in changes for one in rules.checked_git(change))
+
+
 def told_apart(path: str) -> bool:
     """Return whether to list a path separately although its folder (.venv, node_modules) is one entry."""
     names = folded(path)
     tools = any(pair in _RUN_BY_TOOLS for pair in pairwise(names))
+    if _OF_REPOSITORY & {names[-1]} or "hooks" in names[:-1]:
+        return True  # may make git run a program, if the folder is a repository without .git
     return ".git" in names or names[-1:] == ("pyvenv.cfg",) or tools or is_environment_program(path)
 
 
@@ -70,7 +81,32 @@ class _EffectRules:
     def __init__(self, contents: FileVersions, effects: Effects, made: frozenset[str]) -> None:
         self._contents = contents
         self._made = made
-        self._led_to = led_to_by_git(contents.before) if effects.effects else ()
+        self._paths = [path for one in effects.effects for path in (one.path, one.moved_from) if path]
+        self._known_led_to: LedTo | None = None
+
+    @property
+    def _led_to(self) -> LedTo:
+        if self._known_led_to is None:
+            self._known_led_to = led_to_by_git(self._paths, self._contents.before, self._contents.places)
+        return self._known_led_to
+
+    def checked(self, effect: Effect, *, scan: bool) -> Iterator[str]:
+        """Yield the reasons, and one more if a file that matters for them can't be read."""
+        try:
+            yield from self.reasons(effect, scan=scan)
+        except UnreadableFile:
+            yield "unseen"
+
+    def checked_git(self, effect: Effect) -> Iterator[str]:
+        """Yield only the reasons that concern git."""
+        try:
+            git = git_reason(effect, self._contents.before, self._contents.after)
+            if git not in (None, "ordinary"):
+                yield git
+            if any(self._led_to.covers(path) for path in (effect.path, effect.moved_from) if path):
+                yield "git_program"
+        except UnreadableFile:
+            yield "unseen"
 
     def reasons(self, effect: Effect, *, scan: bool) -> Iterator[str]:
         git = git_reason(effect, self._contents.before, self._contents.after)
@@ -103,7 +139,7 @@ class _EffectRules:
             yield "own"
         elif protection != "none":
             yield "protected"
-        if any(path == place or path.startswith(f"{place}/") for place in self._led_to):
+        if self._led_to.covers(path):
             yield "git_program"
 
     def _by_mode(self, effect: Effect) -> Iterator[str]:
@@ -126,9 +162,14 @@ class _EffectRules:
 
     def _is_compiled(self, effect: Effect) -> bool:
         """Return whether the file is compiler output that is new or replaces older compiler output."""
-        new = self._contents.after(effect.path) if effect.kind in ("created", "changed") else None
+        if effect.kind not in ("created", "changed"):
+            return False
+        runs = bool((effect.mode_after or 0) & _EXECUTE)
+        new = self._contents.after(effect.path)
         old = self._contents.before(effect.path) if effect.kind == "changed" else None
-        return (new or b"").startswith(_COMPILED) and (old is None or old.startswith(_COMPILED))
+        return is_compiled(effect.path, new or b"", runs=runs) and (
+            old is None or is_compiled(effect.path, old, runs=runs)
+        )
 
     def _by_target(self, effect: Effect) -> Iterator[str]:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(effect.path), effect.link_target))
@@ -139,13 +180,13 @@ class _EffectRules:
 
     def _by_content(self, effect: Effect) -> Iterator[str]:
         new = self._contents.after(effect.path)
-        if not new or b"\0" in new[:8000]:
+        if not new or is_program(new):
             return
         old = self._contents.before(effect.moved_from or effect.path) if effect.before else None
-        known = set((old or b"").split(b"\n"))
-        added = b"\n".join(line for line in new.split(b"\n") if line not in known).decode("utf-8", "replace")
         runs = bool((effect.mode_after or 0) & _EXECUTE)
         first_line = new.startswith(b"#!") and not (old or b"").startswith(b"#!")
         if first_line and (runs or not effect.path.lower().endswith(SOURCE_SUFFIXES)):
             yield "shebang"
-        yield from content_reasons(added)
+        known = set((old or b"").split(b"\n"))
+        added = b"\n".join(line for line in new.split(b"\n") if line not in known)
+        yield from content_reasons(readable_text(added))

@@ -3,18 +3,16 @@
 Git itself writes objects, refs, the index and logs. Every change not known to be harmless needs a question.
 """
 
-import re
+import posixpath
 import zlib
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Literal
 
 from duckflow.domain.files.effects import Effect
 from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.paths import fold
-
-ReadFile = Callable[[str], bytes | None]
-"""Reads a file by its path in the workspace. Returns None if it does not exist or can't be read."""
+from duckflow.safety.policy.git_config import GitPlaces, LedTo, ReadFile, Setting, paths_led_to, read_settings
 
 GitReason = Literal["ordinary", "git_program", "repository", "mask"]
 
@@ -43,13 +41,23 @@ _OBJECT = lazy_regex(r"(^|/)objects/[0-9a-f]{2}/[0-9a-f]{38,}$")
 _MASK = lazy_regex(rb"blob \d+\0\n\n+\Z")
 _ENOUGH = 4_096
 _GIT = lazy_regex(r"\.git|git~\d")
-_POINTS_SOMEWHERE = lazy_regex(rb"ref: |[0-9a-f]{40}\s")
-_EXEC_STEP = lazy_regex(rb"^\s*(exec|x)\s", re.MULTILINE)
-_SECTION = lazy_regex(r'\[\s*([\w.-]+)(?:\s+"([^"\\]*)")?\s*\]')
-_SETTING = lazy_regex(r"([A-Za-z][\w-]*)\s*=\s*([^\\\"#;]*)")
-_LEADING = lazy_regex(
-    r"core\.(hookspath|fsmonitor|attributesfile)|include\.path|includeif\..*\.path", re.DOTALL
+_HEAD = lazy_regex(rb"ref:\s*refs/|refs/|[0-9a-fA-F]{40}")
+"""Beginning of the HEAD of a repository: a branch, an object, or the target of a link."""
+
+_COMPLETING = lazy_regex(
+    r"config(\.worktree)?|commondir|gitdir|objects|refs|hooks(/.*)?|info/(attributes|grafts)"
+    r"|objects/info/(http-)?alternates"
 )
+"""Paths beside a HEAD that make its folder a repository, or make git run a program there."""
+
+TO_DO = lazy_regex(r"(rebase-merge|rebase-apply|sequencer)/[^/]*todo[^/]*")
+_STEP = lazy_regex(
+    rb"(pick|p|reword|r|edit|e|squash|s|fixup|f|drop|d|revert)\s+(-[cC]\s+)?[0-9a-fA-F]{4,64}(\s.*)?"
+    rb"|(noop|break|b)(\s.*)?|#.*|"
+)
+"""Line of a to-do list that applies a commit or does nothing. Others can run a program or move a branch."""
+
+_POINTER = lazy_regex(rb"gitdir:\s*([^\r\n]+)")
 
 
 def git_reason(effect: Effect, before: ReadFile, after: ReadFile) -> GitReason | None:
@@ -73,12 +81,41 @@ def git_reason(effect: Effect, before: ReadFile, after: ReadFile) -> GitReason |
     return _inside(effect, inside, before, after)
 
 
-def led_to_by_git(before: ReadFile) -> tuple[str, ...]:
-    """Return paths in the work tree that the repository's settings make git run or read."""
-    settings = (one.partition("=") for one in _settings(before(".git/config") or b"") or ())
-    found = [value for name, _, value in settings if value and _LEADING.fullmatch(name)]
-    inside = (path for path in found if not path.startswith(("/", "~")))
-    return tuple(path.removeprefix("./").strip("/") for path in inside)
+def led_to_by_git(changed: Iterable[str], before: ReadFile, places: GitPlaces) -> LedTo:
+    """Return the paths that git's settings make it run or read, in all repositories with changed paths."""
+    found = LedTo()
+    for folder in dict.fromkeys(("", *(above for path in changed for above in folders_above(path)))):
+        config = list(_configurations(folder, before, places))
+        if config:
+            found = found.joined(paths_led_to((*config, *places.user_files), folder, before, places))
+    return found
+
+
+def folders_above(path: str) -> Iterator[str]:
+    """Yield the folders that contain a path, outermost first, without the workspace itself."""
+    at = path.find("/")
+    while at >= 0:
+        yield path[:at]
+        at = path.find("/", at + 1)
+
+
+def _configurations(folder: str, before: ReadFile, places: GitPlaces) -> Iterator[str]:
+    """Yield the configuration files of a work tree; those of a submodule lie elsewhere in the workspace."""
+    if ".git" in folder.split("/"):
+        return
+    found = [posixpath.join(folder, ".git")]
+    if pointer := _POINTER.match(before(found[0]) or b""):
+        own = places.find(folder, pointer[1].decode("utf-8", "surrogateescape").strip())
+        if not folder and own.startswith("/"):  # its paths begin with .git all the same
+            own = f".git/worktrees/{posixpath.basename(own)}"
+        found.append(own)
+        if not own.startswith(("/", "../")) and (shared := before(f"{own}/commondir")):
+            found.append(places.find(own, shared.decode("utf-8", "surrogateescape").strip()))
+    for place in found:
+        for name in ("config", "config.worktree"):
+            path = f"{place}/{name}"
+            if not place.startswith(("/", "../")) and before(path) is not None:
+                yield path
 
 
 def _inside(effect: Effect, inside: str, before: ReadFile, after: ReadFile) -> GitReason:
@@ -92,9 +129,9 @@ def _inside(effect: Effect, inside: str, before: ReadFile, after: ReadFile) -> G
         return "ordinary" if _harmless(before(effect.path), after(effect.path)) else "git_program"
     if any(RUNS.fullmatch(tail) for tail in tails) or not any(ORDINARY.fullmatch(tail) for tail in tails):
         return "git_program"
-    rebases = "rebase-merge/" in inside and effect.kind != "deleted"
-    if rebases and _EXEC_STEP.search(after(effect.path) or b""):
-        return "git_program"
+    if effect.kind != "deleted" and effect.type == "file" and any(TO_DO.fullmatch(tail) for tail in tails):
+        lines = (after(effect.path) or b"").split(b"\n")
+        return "ordinary" if all(_STEP.fullmatch(line.strip()) for line in lines) else "git_program"
     is_new_object = effect.kind == "created" and _OBJECT.search(inside)
     return "mask" if is_new_object and _is_mask(after(effect.path) or b"") else "ordinary"
 
@@ -107,36 +144,30 @@ def _is_mask(packed: bytes) -> bool:
 
 
 def _in_bare_repository(effect: Effect, before: ReadFile, after: ReadFile) -> bool:
-    """Return whether a folder without `.git` becomes a repository, or is one and gets a new configuration."""
-    above, _, name = effect.path.rpartition("/")
-    if fold(name) == "head" and effect.type != "folder" and effect.kind != "deleted":
-        return effect.type == "link" or bool(_POINTS_SOMEWHERE.match(after(effect.path) or b""))
-    home = above.removesuffix("/hooks") if fold(above).endswith("/hooks") else above
-    concerned = home != above or above == "hooks" or fold(name) in ("config", "commondir")
-    path = f"{'' if above == 'hooks' else home}/HEAD".lstrip("/")
-    head = (after(path) or before(path)) if concerned else None  # the copy holds only changed files
-    return bool(head and _POINTS_SOMEWHERE.match(head))
+    """Return whether a change makes, completes, steers or removes a repository in a folder without `.git`."""
+    name = effect.path.rpartition("/")[2]
+    if fold(name) == "head" and effect.type != "folder":
+        return effect.type == "link" or _is_head(effect.path, before) != _is_head(effect.path, after)
+    folded = "/".join(fold(one) for one in effect.path.split("/"))
+    homes = ("", *folders_above(effect.path))
+    concerned = [home for home in homes if _COMPLETING.fullmatch(folded[len(home) :].lstrip("/"))]
+    heads = [posixpath.join(home, "HEAD") for home in concerned]
+    return any(_is_head(head, read) for head in heads for read in (before, after))
+
+
+def _is_head(path: str, read: ReadFile) -> bool:
+    return _HEAD.match(read(path) or b"") is not None
 
 
 def _harmless(old: bytes | None, new: bytes | None) -> bool:
-    was, now = (_settings(text) if text is not None else None for text in (old, new))
+    was, now = (read_settings(text) if text is not None else None for text in (old, new))
     if was is None or now is None:
         return False
-    return all(HARMLESS_SETTINGS.fullmatch(setting) for setting in set(was) ^ set(now))
+    changed = {one for one in (*was, *now) if was.count(one) != now.count(one)}
+    in_order = [one for one in was if one in now] == [one for one in now if one in was]
+    return in_order and all(HARMLESS_SETTINGS.fullmatch(_line(setting)) for setting in changed)
 
 
-def _settings(text: bytes) -> list[str] | None:
-    """Parse a git configuration into name=value lines. None if any line is not plain and could be misread."""
-    found: list[str] = []
-    section = ""
-    for line in text.decode("utf-8", "replace").splitlines():
-        stripped = line.strip()
-        if not stripped or stripped.startswith(("#", ";")):
-            continue
-        if heading := _SECTION.fullmatch(stripped):
-            section = heading[1].lower() + (f".{heading[2]}" if heading[2] is not None else "")
-        elif (setting := _SETTING.fullmatch(stripped)) and section:
-            found.append(f"{section}.{setting[1].lower()}={setting[2].strip()}")
-        else:
-            return None
-    return found
+def _line(setting: Setting) -> str:
+    name, value = setting
+    return name if value is None else f"{name}={value}"

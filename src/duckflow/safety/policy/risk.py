@@ -24,7 +24,7 @@ _FINDINGS: dict[Risk, str] = {
         outside protected executable lookalike
         many_files large shebang pipe_to_shell private_key secret
         network removes discards rights installs inline_code secrets environment unknown_program unclear
-        mass_deletion git_program repository mask conflict""",
+        mass_deletion git_program repository mask conflict unseen""",
     "forbidden": "own secret_place",
 }
 RISKS: dict[str, Risk] = {finding: risk for risk, found in _FINDINGS.items() for finding in found.split()}
@@ -73,11 +73,13 @@ class ActionFacts(Frozen):
     network: bool = False
     network_open: bool = False
     """True if the user lets every command use the network."""
+    findings: tuple[str, ...] = ()
+    """Findings of other rules."""
 
 
 def assess(facts: ActionFacts, places: Places, large_bytes: int) -> Assessment:
     """Return the risk of an action."""
-    found = [*_by_place(facts), *_by_content(facts.written, large_bytes)]
+    found = [*facts.findings, *_by_place(facts), *_by_content(facts.written, large_bytes)]
     if facts.effect == "execute":
         found += read_risks(facts.command or "", places)
     else:

@@ -14,6 +14,7 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import replace
 from duckflow.safety.files.access import Access
+from duckflow.safety.policy.git_config import git_places
 from duckflow.safety.sandbox.background import BackgroundOutput, LiveCopy
 from duckflow.safety.sandbox.command_result import CommandResult, check_command, result_of
 from duckflow.safety.sandbox.copy.copies import CopyFolders, WorkspaceCopy
@@ -64,6 +65,8 @@ class Shell:
         self.settings = settings
         """Settings with the limits for commands."""
         self._env = os.environ if env is None else env
+        self.git_places = git_places(str(self.workspace), self._env)
+        """Paths that matter for the settings of git in this workspace."""
         self._probe = probe
         self._probing = asyncio.Lock()
         self._launcher = Launcher()
