@@ -82,7 +82,7 @@ class ServerOpener:
     closed: tuple[Path, ...]
     env: Mapping[str, str]
 
-    async def open(self, server: McpServer) -> "AbstractAsyncContextManager[ConnectedServer]":
+    async def connect(self, server: McpServer) -> "AbstractAsyncContextManager[ConnectedServer]":
         """Return a context that connects to a server until its block ends."""
         try:
             await asyncio.to_thread(import_module, "duckflow.tools.mcp.client")
@@ -215,7 +215,7 @@ class ServerConnection:
     async def _keep(self, started: "asyncio.Future[ConnectedServer]") -> None:
         """Hold the connection, because the package requires that one task opens and closes it."""
         try:
-            async with await self._opener.open(self.server) as session:
+            async with await self._opener.connect(self.server) as session:
                 if not started.done():
                     started.set_result(session)
                 leaving = asyncio.ensure_future(self._leave.wait())
