@@ -54,7 +54,7 @@ def read_rules(workspace: Workspace, names: Sequence[str], max_bytes: int) -> Ru
     problems: list[ErrorReported] = []
     for name in names:
         try:
-            found[name] = workspace.read_text(name, cap=_MOST).strip()
+            found[name] = workspace.read_rules(name, cap=_MOST).strip()
         except ToolError as error:
             if not isinstance(error.__cause__, FileNotFoundError):
                 values = {"name": name, "reason": str(error)}

@@ -17,6 +17,7 @@ from duckflow.safety.files.confined_open import LOOK, ConfinedFolder, OpenInside
 from duckflow.safety.files.encoding import EncodedText, decode, encode
 from duckflow.safety.files.errors import as_tool_errors
 from duckflow.safety.files.git_directory import outer_git_directory
+from duckflow.safety.files.hard_links import names_of
 from duckflow.safety.files.listing import MOST_IN_A_FOLDER, Kind, Listing, list_tree
 from duckflow.safety.files.path_states import PathStates
 from duckflow.safety.paths import relative_path
@@ -56,6 +57,7 @@ class Workspace:
             raise UsageError(key, path=str(root)) from exc
         self.identity = self._confined.identity
         """Device and inode number, which stay the same when the folder is renamed."""
+        self._linked: dict[tuple[int, int, int], tuple[str, ...]] = {}
         self.paths = PathStates(self._confined, outer_git_directory(str(self.root)))
         """States of real paths, for undo and recovery."""
 
@@ -68,7 +70,8 @@ class Workspace:
         written = self.relative(path, folder=True)
         with as_tool_errors(written):
             real = self._confined.resolve(written)
-        return strongest(self._protection(written), self._protection(real))
+            linked = self._linked_protection(real)
+        return strongest(self._protection(written), self._protection(real), linked)
 
     def real(self, path: str) -> str:
         """Return the path to which a path leads in the workspace."""
@@ -85,6 +88,40 @@ class Workspace:
             return protection_of(path.removesuffix(_DELETED))
         return found
 
+    def _linked_protection(self, path: str) -> Protection:
+        """Return the strongest protection of the names that a file has by hard links, besides its path."""
+        try:
+            with closing_fd(self._confined.open(path, LOOK)) as opened:
+                return self._protection_of_names(os.fstat(opened))
+        except OSError:
+            return "none"
+
+    def _protection_of_names(self, status: os.stat_result) -> Protection:
+        return strongest("none", *map(self._protection, self._names_of_file(status)))
+
+    def _names_of_file(self, status: os.stat_result) -> tuple[str, ...]:
+        """Return the names of a file that has several, as far as they lie in the workspace."""
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink < 2:
+            return ()
+        known = status.st_ino, status.st_dev, status.st_ctime_ns  # a new name changes the time
+        if known not in self._linked:
+            self._linked = {known: tuple(names_of(str(self.root), status.st_ino, status.st_dev))}
+        return self._linked[known]
+
+    def read_rules(self, path: str, *, cap: int) -> str:
+        """Return the text of a file that is read without asking. Raise ToolError if it may be a secret."""
+        written = self.relative(path)
+        if STRENGTH[self.protection(written)] > STRENGTH["guarded"]:
+            raise ToolError(f"{written}: is a protected place, and rules are sent to the model.")
+        with self._open(written, _READ) as opened:
+            status = os.fstat(opened)
+            if status.st_nlink > len(self._names_of_file(status) or (written,)):
+                raise ToolError(
+                    f"{written}: is a hard link to a file outside this folder; make it a file of its own."
+                )
+            atomic.check_regular(status, written, cap)
+            return decode(written, atomic.read_all(opened, written, cap)).text
+
     def _admit(self, path: str, real: str) -> None:
         """Raise ToolError if either path is closed, or `real` has stronger protection than `path`."""
         written = self._protection(path)
@@ -93,6 +130,12 @@ class Workspace:
             raise ToolError(f"{path}: belongs to Duckflow itself and is closed to tools.")
         if STRENGTH[found] > STRENGTH[written]:
             raise ToolError(f"{path}: leads to {real}, which is protected; name that path itself.")
+
+    def _admit_names(self, path: str, status: os.stat_result) -> None:
+        found = self._protection_of_names(status)
+        if STRENGTH[found] > max(STRENGTH[self._protection(path)], STRENGTH["guarded"]):
+            name = next(one for one in self._names_of_file(status) if self._protection(one) == found)
+            raise ToolError(f"{path}: is the same file as {name}, which is protected; name that path itself.")
 
     def close(self) -> None:
         """Close the folder."""
@@ -117,6 +160,7 @@ class Workspace:
     def _open(self, written: str, flags: int) -> Generator[int]:
         with as_tool_errors(written), closing_fd(self._confined.open(written, flags)) as opened:
             self._admit(written, self._confined.locate(opened, written))
+            self._admit_names(written, os.fstat(opened))
             yield opened
 
     def read_encoded(self, path: str, *, cap: int = READ_CAP) -> EncodedText:

@@ -8,11 +8,14 @@ hash in the index must match the content, because only a reader of the file can 
 import hashlib
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.descriptors import read_regular
+from duckflow.safety.files.hard_links import names_of
 from duckflow.safety.paths import outermost, stamp_of
 from duckflow.safety.policy.protected import is_secret_in
 from duckflow.safety.sandbox.view.folder_watch import WatchedNames
@@ -149,6 +152,8 @@ class SecretIndex:
 
     def __init__(self, root: str, active: str = "") -> None:
         """`active` is the user's active virtual environment, which may have the name of a secret."""
+        self._root = root
+        self._linked: dict[tuple[int, int, int], tuple[str, ...]] = {}
         self._active = active
         self._names = WatchedNames(root, self._wants, self._enters)
         self._tracked = TrackedFiles()
@@ -157,12 +162,29 @@ class SecretIndex:
         """Return the absolute paths to hide now, each with git's entry if git tracks it, outermost first."""
         self._names.update()
         secrets = outermost(path for path in self._names.paths if _hides(path))
+        secrets = outermost((*secrets, *self._other_names(secrets)))
         tracked = self._tracked.find(secrets)
         return {path: tracked.get(path) for secret in secrets for path in self._hidden_in(secret, tracked)}
 
     def close(self) -> None:
         """Stop watching."""
         self._names.close()
+
+    def _other_names(self, secrets: Iterable[str]) -> Iterator[str]:
+        """Yield the other names that secrets, and files in folders of secrets, have by hard links."""
+        for secret in secrets:
+            for path in (_files_below(secret) or ()) if os.path.isdir(secret) else (secret,):
+                with suppress(OSError):
+                    status = os.lstat(path)
+                    if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+                        yield from self._names_of(status)
+
+    def _names_of(self, status: os.stat_result) -> tuple[str, ...]:
+        known = status.st_ino, status.st_dev, status.st_ctime_ns  # a new name changes the time
+        if known not in self._linked:
+            found = names_of(self._root, status.st_ino, status.st_dev)
+            self._linked[known] = tuple(f"{self._root}/{name}" for name in found)
+        return self._linked[known]
 
     def _hidden_in(self, secret: str, tracked: Entries) -> tuple[str, ...]:
         """Return the secret itself, or the files to hide in it if it is a folder that git tracks in part."""
