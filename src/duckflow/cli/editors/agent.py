@@ -3,18 +3,22 @@
 import asyncio
 import os
 import sys
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
-from urllib.parse import unquote, urlsplit
+from typing import Any
 
 import acp
 from acp import helpers, schema
 from acp.stdio import stdio_streams
+from pydantic import BaseModel
 
 from duckflow.api import Answer, OpenSession, Question, Work, earlier_sessions
+from duckflow.cli.editors.connection import EditorConnection
+from duckflow.cli.editors.message import EditorMessage, read_message
+from duckflow.cli.editors.options import find_effort, find_mode, modes_of, options_of
+from duckflow.cli.editors.outcomes import stop_after_error, stop_at_question, tokens_of, turn_usage
 from duckflow.cli.editors.questions import permission_of, question_text
 from duckflow.cli.editors.sessions import (
     LEFT_OUT,
@@ -26,14 +30,21 @@ from duckflow.cli.editors.sessions import (
 from duckflow.cli.log_file import open_log_file
 from duckflow.cli.secrets import without_secrets
 from duckflow.config.version import __version__
-from duckflow.domain.errors import UserError
-from duckflow.domain.events import ApprovalRequested, ConsultationRequested, StoredEvent
-from duckflow.domain.modes import MODES, Mode
+from duckflow.domain.errors import UsageError, UserError
+from duckflow.domain.events import (
+    ApprovalRequested,
+    ConsultationRequested,
+    ErrorReported,
+    StoredEvent,
+    UsageReported,
+)
 from duckflow.i18n.answers import read_answer
-from duckflow.i18n.catalogue import text
-from duckflow.ui.commands.table import find_command, find_custom, read_command
+from duckflow.ui.commands.table import TypedCommand, find_command, find_custom, read_command
+from duckflow.ui.views.events import error_text
 
 _BUFFER_BYTES = 50 * 1024 * 1024
+_INVALID, _FAILED = -32602, -32603
+"""JSON-RPC's codes for requests that can't be carried out as they are, and for those that failed."""
 
 
 async def serve(flags: Mapping[str, object], *, trust: bool) -> None:
@@ -47,7 +58,9 @@ async def serve(flags: Mapping[str, object], *, trust: bool) -> None:
     sys.stdout = printed
     agent = EditorAgent(flags, trust=trust)
     try:
-        await acp.run_agent(cast("acp.Agent", agent), writer, reader, use_unstable_protocol=True)
+        connection = EditorConnection(agent, writer, reader)
+        agent.connect(connection)
+        await connection.serve()
     finally:
         await agent.aclose()
 
@@ -59,10 +72,10 @@ class EditorAgent:
         self._flags = flags
         self._trust = trust
 
-    def on_connect(self, conn: acp.Client) -> None:
+    def connect(self, editor: EditorConnection) -> None:
         """Keep the connection to the editor."""
-        self._editor = conn
-        self._sessions = EditorSessions(conn, self._flags, trust=self._trust)
+        self._editor = editor
+        self._sessions = EditorSessions(editor, self._flags, trust=self._trust)
 
     async def aclose(self) -> None:
         """Close all sessions."""
@@ -81,9 +94,10 @@ class EditorAgent:
             agent_capabilities=schema.AgentCapabilities(
                 load_session=True,
                 mcp_capabilities=schema.McpCapabilities(http=speaks_mcp, sse=speaks_mcp),
-                prompt_capabilities=schema.PromptCapabilities(embedded_context=True),
+                prompt_capabilities=schema.PromptCapabilities(image=True, embedded_context=True),
                 session_capabilities=schema.SessionCapabilities(
                     list=schema.SessionListCapabilities(),
+                    delete=schema.SessionDeleteCapabilities(),
                     fork=schema.SessionForkCapabilities(),
                     resume=schema.SessionResumeCapabilities(),
                     close=schema.SessionCloseCapabilities(),
@@ -101,7 +115,10 @@ class EditorAgent:
         """Open a new session in a folder."""
         with _told():
             opened = await self._sessions.open(Path(cwd), None, mcp_servers)
-        return schema.NewSessionResponse(session_id=opened.session.id, modes=_modes(opened))
+        told = opened.session
+        return schema.NewSessionResponse(
+            session_id=told.id, modes=modes_of(told), config_options=options_of(told)
+        )
 
     async def load_session(
         self, cwd: str, session_id: str, mcp_servers: EditorServers | None = None, **_: object
@@ -113,7 +130,10 @@ class EditorAgent:
             await self._editor.session_update(session_id, update)
         if opened.session.question is not None:
             await self._say(session_id, question_text(opened.session.question))
-        return schema.LoadSessionResponse(modes=_modes(opened))
+        opened.told_usage = None
+        await self._sessions.tell_usage(opened)
+        told = opened.session
+        return schema.LoadSessionResponse(modes=modes_of(told), config_options=options_of(told))
 
     async def resume_session(
         self, session_id: str, cwd: str, mcp_servers: EditorServers | None = None, **_: object
@@ -121,7 +141,8 @@ class EditorAgent:
         """Open an earlier session that the editor already shows."""
         with _told():
             opened = await self._sessions.opened(session_id, Path(cwd), mcp_servers)
-        return schema.ResumeSessionResponse(modes=_modes(opened))
+        told = opened.session
+        return schema.ResumeSessionResponse(modes=modes_of(told), config_options=options_of(told))
 
     async def fork_session(
         self, session_id: str, cwd: str, mcp_servers: EditorServers | None = None, **_: object
@@ -130,7 +151,10 @@ class EditorAgent:
         with _told():
             opened = await self._sessions.opened(session_id, Path(cwd))
             new = await self._sessions.open(Path(cwd), opened.session.fork(), mcp_servers)
-        return schema.ForkSessionResponse(session_id=new.session.id, modes=_modes(new))
+        told = new.session
+        return schema.ForkSessionResponse(
+            session_id=told.id, modes=modes_of(told), config_options=options_of(told)
+        )
 
     async def list_sessions(self, cwd: str | None = None, **_: object) -> schema.ListSessionsResponse:
         """List the sessions, the last used one first."""
@@ -149,14 +173,40 @@ class EditorAgent:
         """Stop the work of a session and close it."""
         await self._sessions.put_aside(session_id)
 
+    async def delete_session(self, session_id: str, **_: object) -> None:
+        """Delete a session with all its files; nothing happens if it does not exist."""
+        with _told():
+            await self._sessions.delete(session_id)
+
     async def set_session_mode(self, session_id: str, mode_id: str, **_: object) -> None:
         """Change the mode."""
         with _told():
             opened = await self._sessions.opened(session_id)
-            mode: Mode | None = next((mode for mode in MODES if mode == mode_id), None)
-            if mode is None:
-                raise UserError("mode.unknown", mode=mode_id, modes=", ".join(MODES))
+            opened.told_mode = mode = find_mode(mode_id)
             opened.session.set_mode(mode)
+
+    async def set_config_option(
+        self, session_id: str, config_id: str, value: object, **_: object
+    ) -> schema.SetSessionConfigOptionResponse:
+        """Change the model, the mode or the thinking effort."""
+        with _told():
+            opened = await self._sessions.opened(session_id)
+            session = opened.session
+            match config_id:
+                case "model" if session.client.busy:
+                    self._sessions.keep(self._change_model(opened, str(value)))
+                case "model":
+                    await session.set_model(str(value))
+                case "mode":
+                    opened.told_mode = mode = find_mode(value)
+                    session.set_mode(mode)
+                case "effort":
+                    session.set_effort(find_effort(value))
+                case _:
+                    names = ", ".join(option.id for option in options_of(session))
+                    raise UsageError("editors.no_option", option=config_id, options=names)
+            opened.told_options = options_of(session)
+        return schema.SetSessionConfigOptionResponse(config_options=opened.told_options)
 
     async def cancel(self, session_id: str, **_: object) -> None:
         """Stop the running request."""
@@ -167,34 +217,44 @@ class EditorAgent:
 
     async def prompt(self, session_id: str, prompt: Iterable[Any], **_: object) -> schema.PromptResponse:
         """Work on a message until the work ends or waits for the user."""
-        said = _words(prompt)
         with _told():
             opened = await self._sessions.opened(session_id)
-            own = find_custom(said, opened.session.app.extensions.commands)
-            typed = read_command(said) if own is None else None
-            known = find_command(typed.name) if typed is not None else None
-            if typed is not None and known is not None and known.name not in LEFT_OUT:
-                mode = opened.session.state.mode
+            message = read_message(prompt, opened.root)
+            if not message.text and not message.pictures:
+                raise UsageError("editors.empty")
+            typed = None if message.pictures else _read_own(opened.session, message.text)
+            if typed is not None:
                 await self._say(session_id, await run_command(opened.session.client, typed))
-                if opened.session.state.mode != mode:
-                    update = helpers.update_current_mode(opened.session.state.mode)
-                    await self._editor.session_update(session_id, update)
+                await self._sessions.tell_options(opened)
                 return schema.PromptResponse(stop_reason="end_turn")
+            before = tokens_of(opened.session.state)
             opened.cancelled.clear()
             opened.busy = True
             try:
-                outcome = await self._follow(opened, _begin(opened.session, said))
+                stop = await self._follow(opened, _begin(opened.session, message))
             finally:
                 opened.busy = False
-        stopped = outcome == "interrupted" or opened.cancelled.is_set()
-        return schema.PromptResponse(stop_reason="cancelled" if stopped else "end_turn")
+        if self._sessions.get(session_id) is not opened:
+            return schema.PromptResponse(stop_reason="cancelled")
+        await self._sessions.tell_usage(opened)
+        used = turn_usage(before, tokens_of(opened.session.state))
+        return schema.PromptResponse(stop_reason=stop, usage=used if used.total_tokens else None)
 
-    async def _follow(self, opened: EditorSession, work: Work) -> str | None:
-        session = opened.session
+    async def _follow(self, opened: EditorSession, work: Work) -> schema.StopReason:
+        """Show the work on a message, and return why it stopped. RequestError if the model failed."""
+        session, session_id = opened.session, opened.session.id
+        failure: ErrorReported | None = None
+        withheld: Sequence[Any] = ()
         async for update in work:
-            for told in opened.tell(update):
-                await self._editor.session_update(session.id, told)
+            shown = [*opened.tell(update)]
+            if shown:
+                await self._show(session_id, *withheld)
+                withheld = ()
             match update:
+                case StoredEvent(event=ErrorReported(notice=False) as failure):
+                    withheld, shown = shown, []  # an error that ends the work is the answer to the request
+                case StoredEvent(event=UsageReported()):
+                    await self._sessions.tell_usage(opened)
                 case (
                     StoredEvent(event=ApprovalRequested(approval=asked))
                     | StoredEvent(event=ConsultationRequested(consultation=asked))
@@ -204,7 +264,30 @@ class EditorAgent:
                         session.answer(asked, answer)
                 case _:
                     pass
-        return work.outcome
+            await self._show(session_id, *shown)
+        if work.outcome == "interrupted" or opened.cancelled.is_set():
+            return "cancelled"
+        if work.outcome == "provider_error" and failure is not None:
+            stop = stop_after_error(failure.key)
+            if stop is None:
+                message = without_secrets(error_text(failure))
+                raise acp.RequestError(_FAILED, message, {"key": failure.key})
+            await self._show(session_id, *withheld)
+            return stop
+        await self._show(session_id, *withheld)
+        return stop_at_question(session.state.consultation)
+
+    async def _show(self, session_id: str, *updates: BaseModel) -> None:
+        for update in updates:
+            await self._editor.session_update(session_id, update)
+
+    async def _change_model(self, opened: EditorSession, name: str) -> None:
+        """Change the model after the current work, and say so if that fails."""
+        session_id = opened.session.id
+        try:
+            await opened.session.set_model(name)
+        except UserError as error:
+            await self._say(session_id, without_secrets(str(error)) + "\n\n")
 
     async def _ask(self, opened: EditorSession, question: Question) -> Answer | None:
         """Return the user's answer; None if it was given elsewhere or cancelled, or the editor can't ask."""
@@ -242,39 +325,24 @@ def _told() -> Generator[None]:
     try:
         yield
     except UserError as error:
-        message = without_secrets(text(error.key, **error.values))
-        raise acp.RequestError(-32602, message, {"key": error.key}) from error
+        raise acp.RequestError(_INVALID, without_secrets(str(error)), {"key": error.key}) from error
 
 
-def _modes(opened: EditorSession) -> schema.SessionModeState:
-    modes = [schema.SessionMode(id=one, name=one, description=text(f"status.means.{one}")) for one in MODES]
-    return schema.SessionModeState(current_mode_id=opened.session.state.mode, available_modes=modes)
+def _read_own(session: OpenSession, said: str) -> TypedCommand | None:
+    """Return the text as one of Duckflow's commands that editors do not have themselves, or None."""
+    if find_custom(said, session.app.extensions.commands) is not None:
+        return None
+    typed = read_command(said)
+    known = find_command(typed.name) if typed is not None else None
+    return typed if known is not None and known.name not in LEFT_OUT else None
 
 
-def _begin(session: OpenSession, said: str) -> Work:
+def _begin(session: OpenSession, message: EditorMessage) -> Work:
     """Begin to work on a clear answer to the open question, or on a message."""
-    asked = session.question
-    if asked is not None and (asked == session.state.consultation or read_answer(said) is not None):
+    asked, said = session.question, message.text
+    if message.pictures or asked is None:
+        return session.start(said, message.pictures)
+    if asked == session.state.consultation or read_answer(said) is not None:
         session.answer(asked, said)
         return session.go_on()
     return session.start(said)
-
-
-def _words(prompt: Iterable[Any]) -> str:
-    parts: list[str] = []
-    for block in prompt:
-        match block:
-            case schema.TextContentBlock():
-                parts.append(block.text)
-            case schema.ResourceContentBlock():
-                parts.append(f"@{_path(block.uri)}")
-            case schema.EmbeddedResourceContentBlock(resource=schema.TextResourceContents() as given):
-                parts.append(f"\n\n{_path(given.uri)}:\n```\n{given.text}\n```\n")
-            case _:
-                pass
-    return "".join(parts).strip()
-
-
-def _path(uri: str) -> str:
-    parts = urlsplit(uri)
-    return unquote(parts.path) if parts.scheme == "file" else uri

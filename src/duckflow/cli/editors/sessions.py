@@ -1,7 +1,8 @@
 """The sessions that an editor has open, one per folder. Opening another in the folder closes the first."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -9,11 +10,17 @@ from typing import Any, cast
 import acp
 from acp import helpers, schema
 
-from duckflow.api import OpenSession
+from duckflow.api import OpenSession, Update, delete_session, find_session
+from duckflow.cli.editors.connection import EditorConnection
+from duckflow.cli.editors.options import SessionOptions, options_of
+from duckflow.cli.editors.outcomes import usage_update
 from duckflow.cli.editors.updates import SessionTranslator
 from duckflow.config.files.mcp_servers import foreign_servers
 from duckflow.config.loading import LoadedSettings, load_as_trusted
+from duckflow.domain.errors import ProviderError, UserError
+from duckflow.domain.events import EffortChanged, ModeChanged, ModelChanged, StoredEvent
 from duckflow.domain.frozen import replace
+from duckflow.domain.modes import Mode
 from duckflow.domain.session_client import SessionClient
 from duckflow.i18n.catalogue import text
 from duckflow.tools.files.unsaved import Unsaved
@@ -41,6 +48,10 @@ class EditorSession:
     root: Path
     tell: SessionTranslator
     notices: Sequence[str]
+    told_options: SessionOptions
+    """Options as the editor knows them."""
+    told_mode: Mode
+    told_usage: schema.UsageUpdate | None = None
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     busy: bool = False
 
@@ -48,7 +59,7 @@ class EditorSession:
 class EditorSessions:
     """Opens and closes sessions, and announces the commands of each to the editor."""
 
-    def __init__(self, editor: acp.Client, flags: Mapping[str, object], *, trust: bool) -> None:
+    def __init__(self, editor: EditorConnection, flags: Mapping[str, object], *, trust: bool) -> None:
         self._editor = editor
         self._flags = flags
         self._trust = trust
@@ -97,13 +108,63 @@ class EditorSessions:
         await session.open()
         notices = [text(notice.key, **notice.values) for notice in loaded.notices]
         notices += [text("mcp.skipped", name=name, reason=why) for name, why in left_out.items()]
-        opened = EditorSession(session, where, SessionTranslator(session.app), notices)
+        translator = SessionTranslator(session.app)
+        opened = EditorSession(session, where, translator, notices, options_of(session), session.state.mode)
         self._sessions[session.id], self._folders[session.id] = opened, where
         self._servers[session.id] = servers
-        task = asyncio.ensure_future(self._announce(opened))
+        session.listen(lambda update: self._note(opened, update))
+        self.keep(self._announce(opened))
+        return opened
+
+    def keep(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let work run on its own."""
+        task = asyncio.ensure_future(work)
         self._behind.add(task)
         task.add_done_callback(self._behind.discard)
-        return opened
+
+    async def delete(self, session_id: str) -> None:
+        """Delete a session, if it exists, after stopping its work."""
+        await self.put_aside(session_id)
+        self._folders.pop(session_id, None)
+        self._servers.pop(session_id, None)
+        try:
+            known = find_session(session_id).id == session_id
+        except UserError as error:
+            if error.key != "store.no_session":
+                raise
+            return
+        if known:
+            await asyncio.to_thread(delete_session, session_id)
+
+    async def tell_options(self, opened: EditorSession) -> None:
+        """Send the options and the mode if they have changed since the editor learned them."""
+        if not self._has(opened):
+            return
+        session, options, mode = opened.session, options_of(opened.session), opened.session.state.mode
+        if mode != opened.told_mode:
+            opened.told_mode = mode
+            await self._editor.session_update(session.id, helpers.update_current_mode(mode))
+        if options != opened.told_options:
+            opened.told_options = options
+            update = schema.ConfigOptionUpdate(session_update="config_option_update", config_options=options)
+            await self._editor.session_update(session.id, update)
+
+    async def tell_usage(self, opened: EditorSession) -> None:
+        """Send the use of the context and the cost if they have changed."""
+        state = opened.session.state
+        if not state.prompt_tokens:
+            return
+        with suppress(ProviderError):  # the next message fails with the same error, and reports it
+            update = usage_update(state, (await opened.session.app.model.traits()).window)
+            if update != opened.told_usage:
+                opened.told_usage = update
+                await self._editor.session_update(state.session_id, update)
+
+    def _note(self, opened: EditorSession, update: Update) -> None:
+        if isinstance(update, StoredEvent) and isinstance(
+            update.event, (ModeChanged, ModelChanged, EffortChanged)
+        ):
+            self.keep(self.tell_options(opened))
 
     async def put_aside(self, session_id: str) -> None:
         """Close a session, if it is open."""
@@ -119,7 +180,9 @@ class EditorSessions:
         for line in opened.notices:
             shown = helpers.update_agent_thought_text(f"{line}\n")
             await self._editor.session_update(opened.session.id, shown)
-        servers = opened.session.app.mcp
+        client, servers = opened.session.client, opened.session.app.mcp
+        await client.list_models()
+        await self.tell_options(opened)
         if servers is not None:
             await servers.ready()
             if self._has(opened) and any(one.prompts for one in servers.reports()):

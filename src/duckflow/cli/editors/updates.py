@@ -1,5 +1,6 @@
 """Translates a session's events to updates for an editor."""
 
+import base64
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from acp import helpers, schema
 from duckflow.api import Update
 from duckflow.app.app import App
 from duckflow.domain import events
-from duckflow.domain.decision import Action
+from duckflow.domain.decision import Action, Decision
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import Event, StoredEvent
 from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ReplyVoid, ThinkingShown, Waiting
@@ -50,7 +51,7 @@ Contents = list[Any]
 
 
 class SessionTranslator:
-    """Translates one session's messages, thoughts, tool calls, plan, mode and title."""
+    """Translates one session's messages, thoughts, tool calls, plan and title."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -85,6 +86,7 @@ class SessionTranslator:
         for recorded in story:
             if isinstance(recorded.event, events.UserMessage):
                 yield helpers.update_user_message_text(recorded.event.text)
+                yield from self._pasted(recorded.event)
             yield from self._event(recorded.event)
 
     def _event(self, event: Event) -> SessionUpdates:
@@ -96,7 +98,7 @@ class SessionTranslator:
                 self._streamed = ""
                 yield helpers.update_agent_message_text((rest if same else f"\n\n{event.text}") + "\n\n")
             case events.DecisionMade():
-                if event.decision.rationale:
+                if _says_more(event.decision):
                     yield helpers.update_agent_thought_text(f"{event.decision.rationale}\n\n")
             case events.ActionStarted():
                 yield self._start(event)
@@ -108,8 +110,8 @@ class SessionTranslator:
                 pass  # from the editor itself, or asked as a question
             case events.PlanChanged() | events.TaskListStarted() | events.TaskFinished():
                 yield helpers.update_plan(self._entries(event))
-            case events.ModeChanged():
-                yield helpers.update_current_mode(event.mode)
+            case events.ModeChanged() | events.ModelChanged() | events.EffortChanged():
+                pass  # sent as options
             case events.SessionTitled():
                 yield schema.SessionInfoUpdate(session_update="session_info_update", title=event.title)
             case _ if described is not None and described.kind == "error":
@@ -118,6 +120,13 @@ class SessionTranslator:
                 yield helpers.update_agent_thought_text(f"{described.text}\n\n")
             case _:
                 pass
+
+    def _pasted(self, said: events.UserMessage) -> SessionUpdates:
+        for picture in said.pictures:
+            data = self._app.kept.picture(picture.digest)
+            if data is not None:
+                block = helpers.image_block(base64.b64encode(data).decode("ascii"), picture.media)
+                yield helpers.update_user_message(block)
 
     def _start(self, event: events.ActionStarted) -> schema.ToolCallStart:
         """Return the tool call. If the user was asked about it, it has the id of that question."""
@@ -189,6 +198,12 @@ class SessionTranslator:
             )
             for name, status in parts
         ]
+
+
+def _says_more(decision: Decision) -> bool:
+    """Return whether the reason is more than the beginning of the reply, which the editor shows as well."""
+    reason = decision.rationale.rstrip("… ")
+    return bool(reason) and not " ".join(decision.reply.split()).startswith(reason)
 
 
 def kind_of(operation: str) -> schema.ToolKind:
