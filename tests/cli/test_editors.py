@@ -1,13 +1,7 @@
 """M6: `duckflow acp` as a process, driven by the protocol's own client classes."""
 
 import asyncio
-import os
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import acp
 import pytest
@@ -16,100 +10,16 @@ from acp import schema
 from duckflow.config.places import config_dir
 from duckflow.domain.commands import AnswerShown, hash_of
 from duckflow.domain.questions.approval import AnswerApproval
-from fakes import warm
-from fakes.engine import action, decision, write_script
+from fakes.editor import Editor, says, served, until
+from fakes.engine import action, decision
 from fakes.gate import Gate
 from fakes.mcp_http import HttpServer
 from fakes.second_window import SecondWindow, wait_until
 
-PATIENCE_S = 120.0
-"""Only there so that a failure ends."""
 WRITE = decision(
     "I write it.", {**action("write_file", path="a.txt", content="two\n"), "reasoning": "as you asked"}
 )
 READ = decision("I look.", action("read_file", path="a.txt"))
-
-
-class Editor:
-    """Editor that keeps all updates and answers questions as the test says."""
-
-    def __init__(self, *answers: str) -> None:
-        self.answers = list(answers)
-        self.updates: list[Any] = []
-        self.asked: list[Any] = []
-        self.buffers: dict[str, str] = {}
-        self.when_asked: Callable[[], Any] | None = None
-
-    def on_connect(self, conn: Any) -> None:
-        """Nothing to keep."""
-
-    async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
-        self.updates.append(update)
-
-    async def request_permission(self, session_id: str, tool_call: Any, options: Any, **_: Any) -> Any:
-        self.asked.append((tool_call, options))
-        if self.when_asked is not None:
-            await self.when_asked()
-        wish = self.answers.pop(0)
-        outcome = (
-            schema.DeniedOutcome(outcome="cancelled")
-            if wish == "cancelled"
-            else schema.AllowedOutcome(outcome="selected", option_id=wish)
-        )
-        return schema.RequestPermissionResponse(outcome=outcome)
-
-    async def read_text_file(self, session_id: str, path: str, **_: Any) -> Any:
-        if path not in self.buffers:
-            raise acp.RequestError.resource_not_found(path)
-        return schema.ReadTextFileResponse(content=self.buffers[path])
-
-    def of(self, kind: type) -> list[Any]:
-        return [update for update in self.updates if isinstance(update, kind)]
-
-    @property
-    def said(self) -> str:
-        return "".join(one.content.text for one in self.of(schema.AgentMessageChunk))
-
-
-async def streams(process: subprocess.Popen[Any]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Messages that the program writes and reads."""
-    loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(limit=50_000_000)
-    protocol = asyncio.StreamReaderProtocol(reader)
-    await loop.connect_read_pipe(lambda: protocol, process.stdout)
-    transport, flow = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, process.stdin)
-    return reader, asyncio.StreamWriter(transport, flow, None, loop)
-
-
-@asynccontextmanager
-async def served(
-    editor: Editor, folder: Path, *answers: str | dict[str, Any], reads: bool = False, mode: str = "ask"
-) -> AsyncIterator[tuple[Any, schema.InitializeResponse]]:
-    """The program, greeted by the editor."""
-    script = write_script(folder.parent / "script.jsonl", answers)
-    command = [sys.executable, "-m", "duckflow", "acp", "--model", f"scripted:{script}", "--mode", mode]
-    env = {**os.environ, "DUCKFLOW_CHECKS_AFTER_EDIT": "false", "DUCKFLOW_CHECKS_BEFORE_VERDICT": "false"}
-    with warm.Program(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        reader, writer = await streams(process)
-        agent = acp.connect_to_agent(editor, writer, reader)
-        try:
-            can = schema.ClientCapabilities(fs=schema.FileSystemCapabilities(read_text_file=reads))
-            yield agent, await agent.initialize(acp.PROTOCOL_VERSION, client_capabilities=can)
-        finally:
-            await agent.close()
-            writer.close()
-            try:
-                await asyncio.to_thread(process.wait, PATIENCE_S)
-            finally:
-                process.kill()
-
-
-def says(words: str) -> list[Any]:
-    return [acp.text_block(words)]
-
-
-async def until(met: Callable[[], object]) -> None:
-    while not met():
-        await asyncio.sleep(0.01)
 
 
 async def test_an_editor_drives_a_whole_conversation(folder: Path, tmp_path: Path):

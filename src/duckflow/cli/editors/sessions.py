@@ -15,6 +15,7 @@ from duckflow.cli.editors.connection import EditorConnection
 from duckflow.cli.editors.options import SessionOptions, options_of
 from duckflow.cli.editors.outcomes import usage_update
 from duckflow.cli.editors.updates import SessionTranslator
+from duckflow.cli.secrets import without_secrets
 from duckflow.config.files.mcp_servers import foreign_servers
 from duckflow.config.loading import LoadedSettings, load_as_trusted
 from duckflow.domain.errors import ProviderError, UserError
@@ -108,6 +109,8 @@ class EditorSessions:
         await session.open()
         notices = [text(notice.key, **notice.values) for notice in loaded.notices]
         notices += [text("mcp.skipped", name=name, reason=why) for name, why in left_out.items()]
+        notices += await _restore_model(session)
+        await session.client.list_models()
         translator = SessionTranslator(session.app)
         opened = EditorSession(session, where, translator, notices, options_of(session), session.state.mode)
         self._sessions[session.id], self._folders[session.id] = opened, where
@@ -180,9 +183,7 @@ class EditorSessions:
         for line in opened.notices:
             shown = helpers.update_agent_thought_text(f"{line}\n")
             await self._editor.session_update(opened.session.id, shown)
-        client, servers = opened.session.client, opened.session.app.mcp
-        await client.list_models()
-        await self.tell_options(opened)
+        servers = opened.session.app.mcp
         if servers is not None:
             await servers.ready()
             if self._has(opened) and any(one.prompts for one in servers.reports()):
@@ -206,6 +207,17 @@ class EditorSessions:
             return answer.content
 
         return read
+
+
+async def _restore_model(session: OpenSession) -> Sequence[str]:
+    """Use the model that was last chosen in this session; return a notice if it can't be used any more."""
+    chosen = [one.event.model for one in session.events() if isinstance(one.event, ModelChanged)]
+    if chosen and chosen[-1] != session.state.model:
+        try:
+            await session.set_model(chosen[-1])
+        except UserError as error:
+            return [without_secrets(str(error))]
+    return []
 
 
 def with_servers(loaded: LoadedSettings, servers: EditorServers) -> tuple[LoadedSettings, Mapping[str, str]]:
