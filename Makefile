@@ -8,7 +8,7 @@ export TASK DIR PYTHON
 BIN = .venv/bin
 
 .PHONY: help run test check-fast format lint types layers faults pages pictures test-browser pins clean environment-run environment-dev \
-	bench bench-cost bench-frugality bench-growth bench-safety bench-exercises bench-faults site packages pex
+	bench bench-cost bench-frugality bench-growth bench-safety bench-exercises bench-faults bench-damage site packages pex
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 22
@@ -40,7 +40,7 @@ layers: environment-dev ## Import layers only
 faults: environment-dev ## Kills, full disks and disk errors at every write of a session (minutes; needs strace)
 	@$(BIN)/python bench/faults.py
 
-bench: bench-cost bench-frugality bench-growth bench-safety bench-exercises bench-faults ## Measure everything; writes docs/benchmarks.md
+bench: bench-cost bench-frugality bench-growth bench-safety bench-exercises bench-faults bench-damage ## Measure everything; writes docs/benchmarks.md
 
 bench-cost: environment-dev ## Start, loop, memory and prompts beside other agents
 	@$(BIN)/python bench/cost.py && $(BIN)/python bench/page.py
@@ -56,6 +56,9 @@ bench-safety: environment-dev ## What each kind of action costs more than a plai
 
 bench-exercises: environment-dev ## Exercises on the embedded model: bare, Aider, Duckflow (all of FOLDER=...: hours)
 	@$(BIN)/python bench/exercises.py $(or $(FOLDER),--fresh --minutes 8 --limit 120) && $(BIN)/python bench/page.py
+
+bench-damage: environment-dev ## Commands that also destroy something, in each mode and without Duckflow
+	@$(BIN)/python bench/hidden_damage.py && $(BIN)/python bench/page.py
 
 bench-faults: environment-dev ## Some of the faults that `make faults` tries, in minutes
 	@$(BIN)/python bench/faults.py --kills 60 --errors 15 && $(BIN)/python bench/page.py
