@@ -198,6 +198,22 @@ async def test_a_turn_says_why_it_stopped(folder: Path, answer: Answer | Fault, 
                 assert "Error:" in editor.said
 
 
+async def test_a_cancelled_reply_does_not_begin_the_next_one(folder: Path):
+    """M6: what came of it is shown, and a command without output is no empty message."""
+    editor = Editor()
+    with ModelServer(play(Answer("Half a", fault="stall"), decision("Another."))) as server:
+        async with served(editor, folder, model=SEEING, env=environment(server)) as (agent, _):
+            session = (await agent.new_session(cwd=str(folder))).session_id
+            work = asyncio.ensure_future(agent.prompt(session_id=session, prompt=says("Hi")))
+            await until(lambda: "Half" in editor.said)
+            await agent.cancel(session_id=session)
+            assert (await work).stop_reason == "cancelled"
+            await agent.prompt(session_id=session, prompt=says("/mode edits"))
+            await agent.prompt(session_id=session, prompt=says("Again"))
+    assert editor.said == "Half a\n\nAnother.\n\n"
+    assert all(one.content.text for one in editor.of(schema.AgentMessageChunk))
+
+
 @every_row(
     ("kind", "cause", "stop"),
     [

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckflow.domain.decision import Action, Decision
-from duckflow.domain.events import ActionFinished, DecisionMade, Reply, StoredEvent, UsageReported
+from duckflow.domain.events import (
+    ActionFinished,
+    DecisionMade,
+    ErrorReported,
+    Reply,
+    RequestFinished,
+    StoredEvent,
+    UsageReported,
+)
 from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ReplyVoid, ThinkingShown
 from duckflow.domain.model import ChatMessage, ModelRequest, Thought, ToolCall, Usage
 from duckflow.safety.redaction.events import LiveRedaction, PieceRedaction, clean_message, redact_event
@@ -67,6 +75,20 @@ def test_what_was_held_back_is_shown_when_the_reply_is_complete_and_not_when_it_
     list(live.take(ReplyPiece(text="half")))
     assert list(live.take(ReplyVoid())) == [ReplyVoid()]
     assert list(live.take(end)) == [end]
+
+
+@every_row(
+    "end",
+    [
+        recorded(RequestFinished(request_id="r", outcome="interrupted", exit_code=130)),
+        recorded(ErrorReported(key="llm.cut_off")),
+    ],
+)
+def test_what_was_held_back_of_a_cancelled_reply_does_not_begin_the_next_one(end):
+    live = LiveRedaction(Redactor())
+    list(live.take(ReplyPiece(text="It is here")))
+    assert list(live.take(end)) == [ReplyPiece(text="here"), end]
+    assert list(live.take(ReplyPiece(text="Next one"))) == [ReplyPiece(text="Next ")]
 
 
 def test_output_of_a_command_is_held_back_by_itself():

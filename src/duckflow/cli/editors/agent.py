@@ -316,7 +316,8 @@ class EditorAgent:
         return None
 
     async def _say(self, session_id: str, said: str) -> None:
-        await self._editor.session_update(session_id, helpers.update_agent_message_text(said))
+        if said:
+            await self._editor.session_update(session_id, helpers.update_agent_message_text(said))
 
 
 @contextmanager

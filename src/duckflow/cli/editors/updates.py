@@ -104,6 +104,9 @@ class SessionTranslator:
                 yield self._start(event)
             case events.ActionFinished():
                 yield self._finish(event)
+            case events.RequestFinished() if self._streamed:  # cancelled in mid-reply
+                self._streamed = ""
+                yield helpers.update_agent_message_text("\n\n")
             case events.ApprovalRequested():
                 self._asked = event.approval
             case events.ApprovalAnswered() | events.ConsultationRequested() | events.UserMessage():

@@ -9,9 +9,11 @@ from duckflow.domain.events import (
     ApprovalAnswered,
     ConsultationAnswered,
     DecisionMade,
+    ErrorReported,
     Event,
     PlanChanged,
     Reply,
+    RequestFinished,
     StoredEvent,
     TaskListStarted,
     UsageReported,
@@ -91,6 +93,8 @@ class LiveRedaction:
                 yield from (*self._thinking.flush(), what)
             case StoredEvent(event=DecisionMade() | Reply()):
                 yield from (*self._thinking.flush(), *self._reply.flush(), what)
+            case StoredEvent(event=RequestFinished() | ErrorReported(notice=False)):  # perhaps in mid-reply
+                yield from (*self._thinking.flush(), *self._reply.flush(), *self._output.flush(), what)
             case StoredEvent(event=UsageReported()):
                 yield from (*self._thinking.flush(), what)
             case StoredEvent(event=ActionFinished()):
