@@ -14,7 +14,7 @@ LINUX = sys.platform.startswith("linux")
 HERE = 0xFFFFFF9C
 """AT_FDCWD: the current directory of the process, in place of a folder descriptor."""
 
-NO_MAGICLINKS, BENEATH, IN_ROOT = 0x02, 0x08, 0x10
+NO_MAGICLINKS, NO_SYMLINKS, BENEATH, IN_ROOT = 0x02, 0x04, 0x08, 0x10
 """Flags for `open_at`: rules for following links."""
 
 _PDEATHSIG, _CAPBSET_DROP, _SUBREAPER, _NO_NEW_PRIVS, _CAP_AMBIENT = 1, 24, 36, 38, 47

@@ -150,6 +150,82 @@ def test_G9_an_ordinary_user_works_on_a_copy(copying, users_folder):
     assert not closed["left"]
 
 
+LIVE = textwrap.dedent("""
+    import asyncio, hashlib, json, os, sys
+    from pathlib import Path
+    from duckflow.config.settings import ShellSettings
+    from duckflow.safety.sandbox.shell import Shell
+
+    async def main(folder, level):
+        shell = Shell(folder / "work", ShellSettings(sandbox=level), copies=folder / "state" / "copies",
+                      closed=(folder / "state",), env={"HOME": str(folder), "PATH": os.environ["PATH"]})
+        await shell.start("exec python3 swap.py")
+        await shell.start("exec python3 resist.py")
+        await shell.start("exec python3 grow.py")
+        await shell.run("until [ -e ready ] && [ -s woken ] && [ -s grown ]; do sleep 0.01; done")
+        secret = hashlib.sha256(b"SECRET\\n").hexdigest()
+        wrong = []
+        for _ in range(20):
+            result = await shell.run("true")
+            copy = await shell.copy(result.copy_id)
+            seen = {one for effect in result.effects.effects for one in (effect.before, effect.after)}
+            wrong += ["read"] if secret in seen else []
+            wrong += ["shown"] if b"SECRET" in (copy.content("real/id", 100) or b"") else []
+            shown = {one.path: one.after for one in result.effects.effects}
+            content = copy.content("grown", 64_000_000)
+            wrong += [] if hashlib.sha256(content).hexdigest() == shown["grown"] else ["hashed"]
+            async with shell._live.frozen():
+                sizes = {os.stat(Path(copy.upper, "grown")).st_size for _ in range(100)}
+            wrong += ["not held"] if len(sizes) > 1 else []
+        left = await shell.apply(result.copy_id, result.effects)
+        await shell.aclose()
+        written = hashlib.sha256((folder / "work" / "grown").read_bytes()).hexdigest() == shown["grown"]
+        print(json.dumps([os.getuid(), wrong, left, written]))
+
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
+""")
+"""Reads the effects of commands that swap folders, write on, and wake themselves up."""
+
+SWAP = """
+import ctypes, os
+libc = ctypes.CDLL(None)
+os.mkdir("real"); open("real/id", "w").write("mine"); os.mkdir("real/closed"); os.chmod("real/closed", 0o300)
+os.symlink("../.ssh", "link"); open("ready", "w").write("x")
+while True:
+    libc.renameat2(-100, b"real", -100, b"link", 2)
+"""
+RESIST = """
+import ctypes, struct
+libc = ctypes.CDLL(None)
+timer = ctypes.c_int()
+assert libc.timer_create(1, struct.pack("Qii48x", 0, 18, 0), ctypes.byref(timer)) == 0
+assert libc.timer_settime(timer, 0, struct.pack("4q", 0, 100_000, 0, 100_000), None) == 0
+while True:
+    open("woken", "w").write("x")
+"""
+GROW = "while True: open('grown', 'a').write('x')"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="all the other tests already run as an ordinary user")
+def test_G11_the_commands_of_an_ordinary_user_are_held_while_they_are_read(copying, users_folder):
+    work = users_folder / "work"
+    for name, words in (("swap.py", SWAP), ("resist.py", RESIST), ("grow.py", GROW)):
+        (work / name).write_text(words)
+    private = users_folder / ".ssh"
+    (private / "closed").mkdir(mode=0o700)
+    for path in (private, *private.rglob("*"), *work.iterdir()):
+        os.chown(path, NOBODY, NOBODY)
+    modes = [path.stat().st_mode for path in (private, *private.rglob("*"))]
+    ran = as_nobody(
+        [python_for_nobody(), "-c", LIVE, str(users_folder), copying],
+        PATH=os.environ["PATH"],
+    )
+    assert ran.returncode == 0, ran.stderr
+    uid, wrong, left, written = json.loads(ran.stdout)
+    assert (uid, wrong, left, written) == (NOBODY, [], {}, True)
+    assert [path.stat().st_mode for path in (private, *private.rglob("*"))] == modes
+
+
 EVERY = {"bubblewrap": 3}
 """Tries only every third attack, to save time; `python -m fakes.attacking` tries all."""
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import cache
 
 from duckflow.safety.descriptors import closing_fd
-from duckflow.safety.syscalls import BENEATH, LINUX, NO_MAGICLINKS, open_at, rename_at
+from duckflow.safety.syscalls import BENEATH, LINUX, NO_MAGICLINKS, NO_SYMLINKS, open_at, rename_at
 
 OpenInside = Callable[[int, str, int], int]
 """Called as (folder descriptor, relative path, flags). Returns a descriptor. Never creates a file."""
@@ -34,6 +34,15 @@ def open_walking(root: int, path: str, flags: int) -> int:
     *above, last = path.split("/")
     with closing_fd(_descend(root, above, create=False)) as folder:
         return _open_plain(last, flags, folder)
+
+
+def open_exact(root: int, path: str, flags: int) -> int:
+    """Open a path in which no name may be a link."""
+    if kernel_resolves():
+        return open_at(
+            root, path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, BENEATH | NO_SYMLINKS | NO_MAGICLINKS
+        )
+    return open_walking(root, path, flags)
 
 
 @cache

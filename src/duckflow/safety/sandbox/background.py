@@ -1,10 +1,11 @@
 """Background commands. All of them share one copy of the folder and one loopback network (G11)."""
 
 import asyncio
+import errno
 import os
 import socket
-from collections.abc import Callable, Coroutine, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -12,15 +13,28 @@ from typing import Any
 from duckflow.domain.errors import ToolError
 from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen
-from duckflow.safety.descriptors import READ, closing_fd
-from duckflow.safety.sandbox.child.shared_namespaces import DONE, PUT, REMOVE, RUN_OFFLINE, RUN_ONLINE
+from duckflow.safety.descriptors import closing_fd
+from duckflow.safety.sandbox.child.shared_namespaces import (
+    DONE,
+    FREEZE,
+    MOVED,
+    PUT,
+    REMOVE,
+    RUN_OFFLINE,
+    RUN_ONLINE,
+    THAW,
+)
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
 from duckflow.safety.sandbox.launcher_client import Ending, run_through
 from duckflow.safety.sandbox.output import CommandOutput
 from duckflow.safety.sandbox.view.confinement import LaunchOrder
+from duckflow.safety.uncancelled import run_in_thread, shielded
 
 MOST_COMMANDS = 8
 """Largest number of background commands at once."""
+
+_TRIES = 4
+"""Number of readings, each repeated because a process ran meanwhile. That process was killed each time."""
 
 
 class BackgroundOutput(Frozen):
@@ -68,6 +82,13 @@ class _Background:
         )
 
 
+class Freeze:
+    """One time during which the commands stood still."""
+
+    held = True
+    """False once it turned out that a process ran nevertheless. It was killed."""
+
+
 class LiveCopy:
     """Copy of the folder in which commands run, one after the other or at once, until it is closed."""
 
@@ -78,6 +99,7 @@ class LiveCopy:
         self._control = control
         self._commands: dict[str, _Background] = {}
         self._talking = asyncio.Lock()
+        self._freezing = asyncio.Lock()
         self._numbers = numbers
 
     @property
@@ -120,23 +142,48 @@ class LiveCopy:
         await asyncio.wait([background.task])
         return background.read()
 
+    @asynccontextmanager
+    async def frozen(self) -> AsyncGenerator[Freeze]:
+        """Hold all commands still, so that the copy does not change."""
+        async with self._freezing:
+            freeze = Freeze()
+            await shielded(self._ask(FREEZE, []))
+            try:
+                yield freeze
+            finally:
+                freeze.held = await shielded(self._ask(THAW, []))
+
+    async def effects(self) -> Effects:
+        """Read the effects while the commands stand still."""
+        tries = 0
+        while True:
+            async with self.frozen() as freeze:
+                effects = (await run_in_thread(self.copy.read, live=True)).effects
+            tries += 1
+            if freeze.held or tries == _TRIES:
+                return effects
+
     async def put(self, paths: Iterable[str]) -> None:
         """Write these files of the folder, which a file tool changed, into the copy for running commands."""
         for path in paths:
-            place = self.copy.lower_path(path)
             try:
-                with closing_fd(os.open(place, READ)) as opened:
+                with closing_fd(self.copy.open_lower(path)) as opened:
                     await self._ask(PUT + os.fsencode(path), [opened])
-            except FileNotFoundError:
+            except OSError as exc:
+                if exc.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                    raise
                 await self._ask(REMOVE + os.fsencode(path), [])
             self.copy.note_own(path)
 
     async def revert(self) -> None:
         """Reset the copy to the state of the folder, so that later commands do not see rejected effects."""
-        reading = await asyncio.to_thread(self.copy.read, live=True)
-        effects = chain(reading.effects.effects, *reading.bulk.values())
-        files = [one for one in effects if one.type == "file" and one.kind != "mode"]
-        await self.put(dict.fromkeys(path for one in files for path in (one.path, one.moved_from) if path))
+        async with self.frozen():
+            reading = await run_in_thread(self.copy.read, live=True)
+            effects = chain(reading.effects.effects, *reading.bulk.values())
+            files = [one for one in effects if one.type == "file" and one.kind != "mode"]
+            await self.put(
+                dict.fromkeys(path for one in files for path in (one.path, one.moved_from) if path)
+            )
 
     async def aclose(self) -> int:
         """End all commands and close the copy. Return an exit code if a command failed unreported, else 0."""
@@ -153,12 +200,14 @@ class LiveCopy:
         self._control.close()
         return next((code for code in codes if code), 0)
 
-    async def _ask(self, words: bytes, descriptors: list[int]) -> None:
+    async def _ask(self, words: bytes, descriptors: list[int]) -> bool:
+        """Send a request. Return False if a process ran although it should have stood still."""
         async with self._talking:
             socket.send_fds(self._control, [words], descriptors)
             said = await asyncio.get_running_loop().sock_recv(self._control, 4_000)
-        if said != DONE:
+        if said not in (DONE, MOVED):
             raise ToolError(f"A change could not be shown to the background command: {said[1:].decode()}.")
+        return said == DONE
 
     def _find(self, command_id: str) -> _Background:
         if command_id not in self._commands:

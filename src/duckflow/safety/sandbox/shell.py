@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -204,10 +205,11 @@ class Shell:
 
     async def _with_effects(self, result: CommandResult, copy: WorkspaceCopy) -> CommandResult:
         self._pending[copy.id] = copy
-        effects = (await asyncio.to_thread(copy.read, live=self._is_live(copy))).effects
+        effects = await self._read(copy)
         if effects != Effects():
             if self._live is not None and self._is_live(copy):
                 self._live.reported = effects
+                copy.shown.forget(but=(one.after for one in effects.effects))
             return replace(result, effects=effects, copy_id=copy.id)
         if self._live is None:
             await self.discard(copy.id)
@@ -293,17 +295,26 @@ class Shell:
         live = self._is_live(copy)
         if live and self._live is not None and self._live.reported is not None:
             return self._live.reported
-        return (await asyncio.to_thread(copy.read, live=live)).effects
+        return await self._read(copy)
+
+    async def _read(self, copy: WorkspaceCopy) -> Effects:
+        if self._live is not None and self._is_live(copy):
+            return await self._live.effects()
+        return (await asyncio.to_thread(copy.read)).effects
 
     async def apply(
         self, copy_id: str, approved: Effects, access: Access | None = None, *, conflicts: Iterable[str] = ()
     ) -> dict[str, str]:
         """Apply effects, recorded by `access`, even if cancelled. Return left-out paths with the reasons."""
         copy = await self.copy(copy_id)
-        live, conflicts = self._is_live(copy), tuple(conflicts)
-        left = await run_in_thread(apply_effects, copy, approved, access, conflicts=conflicts, live=live)
-        if live and self._live is not None:
-            self._live.reported = None
+        live = self._live if self._is_live(copy) else None
+        async with live.frozen() if live is not None else nullcontext():
+            left = await run_in_thread(
+                apply_effects, copy, approved, access, conflicts=tuple(conflicts), live=live is not None
+            )
+        if live is not None:
+            live.reported = None
+            copy.shown.forget()
         elif not left:
             self._pending.pop(copy_id, None)
         return left
@@ -314,6 +325,7 @@ class Shell:
         if self._live is not None and self._is_live(copy):
             self._live.reported = None
             await self._live.revert()
+            copy.shown.forget()
             return
         del self._pending[copy_id]
         await asyncio.to_thread(copy.discard)

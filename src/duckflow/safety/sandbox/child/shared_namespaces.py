@@ -17,14 +17,16 @@ from typing import Any
 from duckflow.safety.descriptors import closing_fd, copy_to_new, temporary_in
 from duckflow.safety.files.confined_open import ConfinedFolder
 from duckflow.safety.files.git_directory import INSIDE
+from duckflow.safety.sandbox.child.freezer import Freezer
 from duckflow.safety.sandbox.child.overlay import NEW_NETWORK, bring_up_loopback, enter_copies, unshare
 from duckflow.safety.sandbox.child.process_tree import end_process_tree, reap
 from duckflow.safety.syscalls import adopt_orphans, fork_child
 
-RUN_OFFLINE, RUN_ONLINE, PUT, REMOVE = b"r", b"n", b"p", b"d"
+RUN_OFFLINE, RUN_ONLINE, PUT, REMOVE, FREEZE, THAW = b"r", b"n", b"p", b"d", b"f", b"t"
 """Requests, as the first byte of a message."""
 
-READY, DONE, FAILED = b"+", b".", b"-"
+READY, DONE, FAILED, MOVED = b"+", b".", b"-", b"m"
+"""Answers. `MOVED`: a process ran although it should have stood still."""
 
 _LONGEST = 1 << 16
 _DESCRIPTORS = 2
@@ -45,19 +47,34 @@ def hold(control: socket.socket, order: dict[str, Any], supervise: Supervise) ->
         control.sendall(FAILED + str(exc).encode())
         return
     control.sendall(READY)
+
+    def begin(word: bytes, given: list[int]) -> None:
+        if word == RUN_OFFLINE:
+            socket.send_fds(apart, [RUN_OFFLINE], given)
+            apart.recv(1)  # it has forked, so that freezing finds the new process
+        else:
+            _fork_supervisor(given, supervise, (control, apart))
+        for one in given:
+            os.close(one)
+
+    freezer = Freezer()
+    waiting: list[tuple[bytes, list[int]]] = []
     while True:
         said, opened, _, _ = socket.recv_fds(control, _LONGEST, _DESCRIPTORS)
-        if not said:
+        word = said[:1]
+        if not word:
             break
-        if said[:1] == RUN_OFFLINE:
-            socket.send_fds(apart, [RUN_OFFLINE], opened)
-        elif said[:1] == RUN_ONLINE:
-            _fork_supervisor(opened, supervise, (control, apart))
+        if word in (RUN_OFFLINE, RUN_ONLINE):
+            waiting.append((word, opened))
         else:
-            control.sendall(_change(roots, said, opened))
-        for one in opened:
-            os.close(one)
+            control.sendall(_answer(freezer, roots, said, opened))
+            for one in opened:
+                os.close(one)
+        while waiting and not freezer.frozen:
+            begin(*waiting.pop(0))
+    freezer.close()
     end_process_tree({})
+    freezer.close()
 
 
 def _reap(_number: int, _frame: FrameType | None) -> None:
@@ -76,6 +93,7 @@ def _serve_apart(orders: socket.socket, supervise: Supervise, not_ours: tuple[so
         if not said:
             break
         _fork_supervisor(opened, supervise, (orders,))
+        orders.send(DONE)
         for one in opened:
             os.close(one)
 
@@ -91,6 +109,15 @@ def _fork_supervisor(opened: list[int], supervise: Supervise, not_its: tuple[soc
         supervise(socket.socket(fileno=opened[0]), opened[1:])
 
     fork_child(work)
+
+
+def _answer(freezer: Freezer, roots: list[ConfinedFolder], said: bytes, opened: list[int]) -> bytes:
+    if said[:1] == FREEZE:
+        freezer.freeze()
+        return DONE
+    if said[:1] == THAW:
+        return DONE if freezer.thaw() else MOVED
+    return _change(roots, said, opened)
 
 
 def _change(roots: list[ConfinedFolder], said: bytes, opened: list[int]) -> bytes:

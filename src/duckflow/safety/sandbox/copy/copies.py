@@ -11,17 +11,20 @@ import secrets
 import stat
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from itertools import chain
 from pathlib import Path
 
 from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen, replace
-from duckflow.safety.descriptors import closing_fd
+from duckflow.safety.descriptors import READ, closing_fd, set_mode
+from duckflow.safety.files.confined_open import FOLDER, LOOK
 from duckflow.safety.files.git_directory import outer_git_directory, split_root
 from duckflow.safety.paths import stamp_of
-from duckflow.safety.sandbox.copy.copy_reader import CopyReader, read_content
+from duckflow.safety.sandbox.copy.copy_reader import CopyReader
 from duckflow.safety.sandbox.copy.effect_groups import CopyReading, group_effects
+from duckflow.safety.sandbox.copy.layers import Layer
+from duckflow.safety.sandbox.copy.shown_files import ShownFiles
 from duckflow.safety.sandbox.view.confinement import CopyMount
 from duckflow.store.kept_files import ChangeOwner
 
@@ -62,6 +65,9 @@ class WorkspaceCopy:
         self._outside = tuple(outside)
         self._own: dict[str, int] = {}
         self._reading: tuple[CopyReading, object] | None = None
+        self._layers: dict[str, Layer] = {}
+        self.shown = ShownFiles(str(folder / "shown"))
+        """Contents as they were shown while commands could still change the copy."""
         lowers = [("", about.workspace), ("git-", about.git_directory)]
         self.mounts = tuple(
             CopyMount(lower=lower, upper=f"{folder}/{name}upper", work=f"{folder}/{name}work")
@@ -95,12 +101,36 @@ class WorkspaceCopy:
             with suppress(OSError):  # the workspace has no such file
                 place.chmod(stat.S_IMODE(os.stat(self.lower_path(path)).st_mode))
 
+    def source(self, path: str) -> AbstractContextManager[tuple[int, str]]:
+        """Open the folder of a path in the copy, without following links, and give it with the last name."""
+        outside, below = split_root(path, self.about.git_directory)
+        return self._layer(self.mounts[outside].upper).place(below)
+
+    def open_lower(self, path: str) -> int:
+        """Open a file outside the copy. Raise OSError if a name in its path is a link."""
+        outside, below = split_root(path, self.about.git_directory)
+        return self._layer(self.mounts[outside].lower).open(below, READ)
+
+    def _layer(self, root: str) -> Layer:
+        if root not in self._layers:
+            self._layers[root] = Layer(root)
+        return self._layers[root]
+
     def read(self, *, live: bool = False) -> CopyReading:
-        """Return the effects, compared with the workspace. With `live`, do not reuse an earlier reading."""
+        """Return the effects, compared with the workspace. With `live`, commands may still change the copy.
+
+        Then nothing of an earlier reading is reused, and the contents that will be shown are kept.
+        """
         if self._reading is None or live or self._reading[1] != self._stamps(self._reading[0]):
             reader = CopyReader(self.mounts, self.about.started_ns, self._outside, self._own)
             reader.read()
             reading = group_effects(reader, self.about.workspace)
+            if live:
+                kept = (self.shown.keep(one, self.source) for one in reading.effects.effects)
+                reading = reading._replace(effects=replace(reading.effects, effects=tuple(kept)))
+                self._reading = None
+                return reading
+            self.shown.clear()
             self._reading = reading, self._stamps(reading)
         return self._reading[0]
 
@@ -112,7 +142,10 @@ class WorkspaceCopy:
 
     def content(self, path: str, most: int) -> bytes | None:
         """Return file content or a link target from the copy; None if above `most` bytes or neither."""
-        return read_content(self.upper_path(path), most)
+        if path in self.shown:
+            return self.shown.content(path, most)
+        outside, below = split_root(path, self.about.git_directory)
+        return self._layer(self.mounts[outside].upper).content(below, most)
 
     def note_own(self, path: str) -> None:
         """Remember that Duckflow itself changed this path in the folder, so that it is not a conflict."""
@@ -131,6 +164,9 @@ class WorkspaceCopy:
 
     def release(self) -> None:
         """Unlock the copy, because this process no longer uses it."""
+        for layer in self._layers.values():
+            layer.close()
+        self._layers.clear()
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -220,28 +256,36 @@ def remove_tree(top: Path) -> None:
 def _remove_flat(top: Path) -> None:
     """Remove a tree. Moves each subfolder to the top before reading it, so that no path grows too long."""
     top.chmod(0o700)
-    waiting = [top]
-    while waiting:
-        folder = waiting[-1]
-        folder.chmod(0o700)
-        with os.scandir(folder) as entries:
-            found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-        below: list[Path] = []
-        for name, is_folder in found:
-            if not is_folder:
-                (folder / name).unlink()
-            elif folder == top:
-                below.append(folder / name)
-            else:
-                flat = top / f"{secrets.token_hex(8)}"
-                (folder / name).chmod(0o700)
-                (folder / name).rename(flat)
-                below.append(flat)
-        if below:
-            waiting += below
+    with closing_fd(os.open(top, FOLDER | os.O_NOFOLLOW)) as root:
+        waiting = _empty(root, root)
+        while waiting:
+            name = waiting.pop()
+            with closing_fd(_enter(root, name)) as folder:
+                waiting += _empty(folder, root)
+            os.rmdir(name, dir_fd=root)
+    top.rmdir()
+
+
+def _empty(folder: int, root: int) -> list[str]:
+    """Remove the files of an open folder, and move its subfolders to `root`. Return their names there."""
+    below: list[str] = []
+    for name in os.listdir(folder):
+        if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            os.unlink(name, dir_fd=folder)
+        elif folder == root:
+            below.append(name)
         else:
-            folder.rmdir()
-            waiting.pop()
+            os.close(_enter(folder, name))  # a folder that its owner may not change can't be moved
+            below.append(secrets.token_hex(8))
+            os.rename(name, below[-1], src_dir_fd=folder, dst_dir_fd=root)
+    return below
+
+
+def _enter(folder: int, name: str) -> int:
+    """Open a subfolder, after permitting its owner everything."""
+    with closing_fd(os.open(name, LOOK | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)) as seen:
+        set_mode(seen, 0o700)
+        return os.open(".", FOLDER, dir_fd=seen)
 
 
 def _remove_unused(folder: Path) -> None:

@@ -5,15 +5,25 @@ again is marked opaque, and everything else was created or changed. The contents
 link is followed, only regular files are opened, and paths too deep to read are reported as dropped.
 """
 
-import hashlib
 import os
 import stat
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
+from itertools import takewhile
+from typing import NamedTuple
 
 from duckflow.domain.files.effects import DroppedEffect, DropReason, Effect, FileType
-from duckflow.safety.descriptors import READ, closing_fd, read_regular
+from duckflow.safety.descriptors import closing_fd, open_readable
+from duckflow.safety.files.confined_open import FOLDER
 from duckflow.safety.files.git_directory import INSIDE
+from duckflow.safety.sandbox.copy.layers import (
+    ClosedFolder,
+    Layer,
+    attribute,
+    file_digest,
+    open_to_list,
+    text_digest,
+)
 from duckflow.safety.sandbox.view.confinement import CopyMount
 
 OVERLAY_ATTRIBUTES = "user.overlay."
@@ -23,7 +33,6 @@ LONGEST_PATH = 3_500
 DEEPEST = 200
 """Deepest path below the workspace, in folders. Deeper or longer paths are dropped and reported."""
 
-_BLOCK = 1 << 20
 _SET_ID = stat.S_ISUID | stat.S_ISGID
 _TYPES: dict[int, FileType] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
 _DROPPED: dict[int, DropReason] = {
@@ -32,6 +41,17 @@ _DROPPED: dict[int, DropReason] = {
     stat.S_IFIFO: "pipe",
     stat.S_IFSOCK: "socket",
 }
+
+
+class _Folder(NamedTuple):
+    """Folder that is being compared: its path, and the open folders of the copy and of the workspace."""
+
+    path: str
+    upper: int
+    lower: int | None
+
+    def below(self, name: str) -> str:
+        return f"{self.path}/{name}" if self.path else name
 
 
 class CopyReader:
@@ -48,8 +68,7 @@ class CopyReader:
         self._started_ns = started_ns
         self._own = own
         self._outside = tuple(readable_outside)
-        self._upper = self._lower = self._prefix = ""
-        self._opened: dict[str, int] = {}
+        self._prefix = ""
         self.found: list[Effect] = []
         self.dropped: list[DroppedEffect] = []
         self.conflicts: list[str] = []
@@ -59,49 +78,61 @@ class CopyReader:
 
     def read(self) -> None:
         """Find all effects."""
+        for mounted, prefix in zip(self._layers, ("", INSIDE), strict=False):
+            self._prefix = prefix
+            with closing(Layer(mounted.upper)) as upper, closing(Layer(mounted.lower)) as lower:
+                self._compare_layers(upper, lower)
+
+    def _compare_layers(self, upper: Layer, lower: Layer) -> None:
+        waiting: list[str | ClosedFolder] = [""]
         try:
-            for layer, prefix in zip(self._layers, ("", INSIDE), strict=False):
-                self._upper, self._lower, self._prefix = layer.upper, layer.lower, prefix
-                if not prefix:
-                    self._note(".", "folder", _status(layer.lower), os.lstat(layer.upper))
-                self._compare_folders()
+            while waiting:
+                if isinstance(one := waiting.pop(), ClosedFolder):
+                    one.restore()
+                    continue
+                try:
+                    opened, closed = open_to_list(upper, one)
+                except (FileNotFoundError, NotADirectoryError):
+                    continue  # a process that runs on removed it; its effect is read the next time
+                waiting += [closed] if closed is not None else []
+                waiting += self._compare_folder(one, opened, lower)
         finally:
-            for path, mode in self._opened.items():
-                os.chmod(path, mode)
+            for one in waiting:
+                if isinstance(one, ClosedFolder):
+                    one.restore()
 
-    def _compare_folders(self) -> None:
-        waiting = [""]
-        while waiting:
-            folder = waiting.pop()
-            names = self._names_in_copy(f"{self._upper}/{folder}")
+    def _compare_folder(self, path: str, upper: int, lower: Layer) -> list[str]:
+        """Record the effects on the entries of a folder. Return the folders below it, to compare as well."""
+        below: list[str] = []
+        with ExitStack() as stack:
+            stack.enter_context(closing_fd(upper))
+            was = _open_folder(lower, path)
+            if was is not None:
+                stack.enter_context(closing_fd(was))
+            folder = _Folder(path, upper, was)
+            if not path and not self._prefix and was is not None:
+                self._note(folder, ".", "folder", os.fstat(was), os.fstat(upper), ".")
+            names = os.listdir(upper)
             for name in names:
-                path = f"{folder}/{name}" if folder else name
-                if _is_unspeakable(path):
-                    self._drop(path, "unreadable")
-                elif self._compare(path):
-                    waiting.append(path)
-            before = _status(f"{self._lower}/{folder}")
-            replaced = _attribute(f"{self._upper}/{folder}", _OPAQUE) == b"y"
-            if replaced and before is not None and stat.S_ISDIR(before.st_mode):
-                for name in set(_names(f"{self._lower}/{folder}")).difference(names):
-                    self._delete(f"{folder}/{name}" if folder else name)
+                inside = folder.below(name)
+                if _is_unspeakable(inside):
+                    self._drop(inside, "unreadable")
+                elif self._compare(folder, name, lower):
+                    below.append(inside)
+            if was is not None and _is_opaque(upper):
+                for name in set(os.listdir(was)).difference(names):
+                    self._delete(folder.below(name), lower)
+        return below
 
-    def _names_in_copy(self, folder: str) -> list[str]:
-        """List a folder of the copy. If the command made it unreadable, make it readable while reading."""
-        try:
-            return os.listdir(folder)
-        except PermissionError:
-            self._opened[folder] = stat.S_IMODE(os.lstat(folder).st_mode)
-            os.chmod(folder, 0o700)
-            return os.listdir(folder)
-
-    def _compare(self, path: str) -> bool:
+    def _compare(self, folder: _Folder, name: str, lower: Layer) -> bool:
         """Record the effect on one path. Return True for a folder whose contents must be compared."""
-        now = os.lstat(f"{self._upper}/{path}")
-        before = _status(f"{self._lower}/{path}")
+        path = folder.below(name)
+        now, before = _status(folder.upper, name), _status(folder.lower, name)
+        if now is None:
+            return False  # a process that runs on removed it
         kind = stat.S_IFMT(now.st_mode)
         if kind == stat.S_IFCHR and now.st_rdev == 0:
-            self._delete(path)
+            self._delete(path, lower)
             return False
         if path == ".git" and len(self._layers) > 1 and not self._prefix and kind == stat.S_IFDIR:
             self._drop(path, "unreadable")  # would replace the file that points to the real repository
@@ -109,31 +140,39 @@ class CopyReader:
         if kind in _DROPPED:
             self._drop(path, _DROPPED[kind])
             if before is not None:
-                self._delete(path)
+                self._delete(path, lower)
             return False
         if before is not None and stat.S_IFMT(before.st_mode) != kind:
-            self._delete(path)
+            self._delete(path, lower)
             before = None
-        self._note_conflict(path, before, now)
-        self._note(path, _TYPES[kind], before, now)
+        self._note_conflict(path, before, now, folder, name)
+        self._note(folder, name, _TYPES[kind], before, now, path)
         return kind == stat.S_IFDIR
 
-    def _note(self, path: str, kind: FileType, before: os.stat_result | None, now: os.stat_result) -> None:
+    def _note(
+        self,
+        folder: _Folder,
+        name: str,
+        kind: FileType,
+        before: os.stat_result | None,
+        now: os.stat_result,
+        path: str,
+    ) -> None:
         """Record how a path changed. Both states have the same type; `before` is None for a new path."""
-        after, mode, mode_before = _digest(f"{self._upper}/{path}", kind), None, None
-        was = None if before is None else _digest(f"{self._lower}/{path}", kind)
-        if kind == "file" and (after is None or (before is not None and was is None)):
+        after, target = _identify(folder.upper, name, kind)
+        was = None if before is None else _identify(folder.lower, name, kind)[0]
+        mode = mode_before = None
+        if kind != "folder" and (after is None or (before is not None and was is None)):
             self._drop(path, "unreadable")
             return
         if kind != "link":
-            mode = self._safe_mode(path, before, now)
+            mode = self._safe_mode(path, before, now, folder)
             mode_before = None if before is None else stat.S_IMODE(before.st_mode)
         if before is not None and (after, mode) == (was, mode_before):
             if kind == "file" and before.st_mtime_ns != now.st_mtime_ns:
                 self.touched.append(f"{self._prefix}{path}")
             return
-        target = os.readlink(f"{self._upper}/{path}") if kind == "link" else ""
-        if target and leads_out(path, target, self._lower, self._outside):
+        if target and leads_out(path, target, self._layers[1 if self._prefix else 0].lower, self._outside):
             self._drop(path, "link_out")
             return
         self.found.append(
@@ -150,51 +189,65 @@ class CopyReader:
             )
         )
 
-    def _safe_mode(self, path: str, before: os.stat_result | None, now: os.stat_result) -> int:
+    def _safe_mode(
+        self, path: str, before: os.stat_result | None, now: os.stat_result, folder: _Folder
+    ) -> int:
         """Return the permission bits. New set-id bits are removed, unless they come from the folder above."""
         mode = stat.S_IMODE(now.st_mode)
         given = 0 if before is None else before.st_mode & _SET_ID
         if stat.S_ISDIR(now.st_mode):
-            above = _status(f"{self._upper}/{os.path.dirname(path)}")
-            given |= stat.S_ISGID & (above.st_mode if above else 0)
+            given |= stat.S_ISGID & os.fstat(folder.upper).st_mode
         if mode & _SET_ID & ~given:
             self._drop(path, "set_id")
         return mode & ~(_SET_ID & ~given)
 
-    def _delete(self, path: str) -> None:
+    def _delete(self, path: str, lower: Layer) -> None:
         waiting = [path]
         while waiting:
             one = waiting.pop()
-            before = _status(f"{self._lower}/{one}")
-            if before is None:
-                continue
-            self._note_conflict(one, before, None)
-            kind = _TYPES.get(stat.S_IFMT(before.st_mode))
-            if kind is None or _is_unspeakable(one):
-                self._drop(one, "unreadable")
-                continue
-            self.found.append(
-                Effect(
-                    path=f"{self._prefix}{one}",
-                    kind="deleted",
-                    type=kind,
-                    before=_digest(f"{self._lower}/{one}", kind),
-                    mode_before=stat.S_IMODE(before.st_mode),
-                )
-            )
-            if kind == "folder":
-                waiting += [f"{one}/{name}" for name in _names(f"{self._lower}/{one}")]
+            above, _, name = one.rpartition("/")
+            with suppress(OSError), closing_fd(lower.open(above, FOLDER)) as folder:
+                if self._delete_one(one, folder, name):
+                    with closing_fd(os.open(name, FOLDER | os.O_NOFOLLOW, dir_fd=folder)) as opened:
+                        waiting += [f"{one}/{inside}" for inside in os.listdir(opened)]
 
-    def _note_conflict(self, path: str, before: os.stat_result | None, now: os.stat_result | None) -> None:
+    def _delete_one(self, path: str, folder: int, name: str) -> bool:
+        """Record that a path was removed. Return True for a folder."""
+        before = _status(folder, name)
+        if before is None:
+            return False
+        self._note_conflict(path, before, None)
+        kind = _TYPES.get(stat.S_IFMT(before.st_mode))
+        if kind is None or _is_unspeakable(path):
+            self._drop(path, "unreadable")
+            return False
+        self.found.append(
+            Effect(
+                path=f"{self._prefix}{path}",
+                kind="deleted",
+                type=kind,
+                before=_identify(folder, name, kind)[0],
+                mode_before=stat.S_IMODE(before.st_mode),
+            )
+        )
+        return kind == "folder"
+
+    def _note_conflict(
+        self,
+        path: str,
+        before: os.stat_result | None,
+        now: os.stat_result | None,
+        folder: _Folder | None = None,
+        name: str = "",
+    ) -> None:
         """Record a path that another process changed since the command began. Folders only count when new."""
         named = f"{self._prefix}{path}"
         if before is not None and not stat.S_ISDIR(before.st_mode):
             if before.st_ctime_ns > self._started_ns and before.st_ctime_ns != self._own.get(named):
                 self.conflicts.append(named)
-        elif before is None and now is not None and stat.S_ISREG(now.st_mode):
-            above = _status(f"{self._lower}/{os.path.dirname(path)}")
-            meanwhile = above is not None and above.st_ctime_ns > self._started_ns
-            if meanwhile and _attribute(f"{self._upper}/{path}", f"{OVERLAY_ATTRIBUTES}origin") is not None:
+        elif before is None and now is not None and folder is not None and stat.S_ISREG(now.st_mode):
+            meanwhile = folder.lower is not None and os.fstat(folder.lower).st_ctime_ns > self._started_ns
+            if meanwhile and attribute(folder.upper, name, f"{OVERLAY_ATTRIBUTES}origin") is not None:
                 self.conflicts.append(named)
 
     def _drop(self, path: str, reason: DropReason) -> None:
@@ -202,53 +255,37 @@ class CopyReader:
         self.dropped.append(DroppedEffect(path=shown, reason=reason))
 
 
-def read_content(path: str, most: int) -> bytes | None:
-    """Return a file's content or a link's target; None if it is neither or has more than `most` bytes."""
-    with suppress(OSError):
-        return os.fsencode(os.readlink(path))
-    content = read_regular(path, most + 1)
-    return content if content is None or len(content) <= most else None
-
-
-def file_digest(path: str) -> str | None:
-    """Return the SHA-256 of a regular file, even one without read permission. None if it can't be read."""
-    with suppress(OSError), closing_fd(_open_readable(path)) as opened:
-        if stat.S_ISREG(os.fstat(opened).st_mode):
-            digest = hashlib.sha256()
-            while block := os.read(opened, _BLOCK):
-                digest.update(block)
-            return digest.hexdigest()
-    return None
-
-
-def text_digest(text: str) -> str:
-    """Return the SHA-256 of a link's target."""
-    return hashlib.sha256(os.fsencode(text)).hexdigest()
-
-
 def leads_out(path: str, target: str, root: str, outside: Iterable[str]) -> bool:
     """Return whether a link leads out of the workspace, except to folders that are always read-only."""
+    names = [name for name in target.split("/") if name not in ("", ".")]
+    if ".." in names[sum(1 for _ in takewhile(lambda name: name == "..", names)) :]:
+        return True  # a link among these names would make the way back lead elsewhere
     absolute = os.path.normpath(os.path.join(root, os.path.dirname(path), target))
     return not any(absolute == place or absolute.startswith(f"{place}/") for place in (root, *outside))
 
 
-def _digest(path: str, kind: FileType) -> str | None:
-    if kind == "folder":
-        return None
-    return text_digest(os.readlink(path)) if kind == "link" else file_digest(path)
+def _identify(folder: int | None, name: str, kind: FileType) -> tuple[str | None, str]:
+    """Return the digest of a file or link, None if it can't be read, and the target of a link."""
+    with suppress(OSError):
+        if kind == "link":
+            target = os.readlink(name, dir_fd=folder)
+            return text_digest(target), target
+        if kind == "file" and folder is not None:
+            with closing_fd(open_readable(folder, name)) as opened:
+                return file_digest(opened), ""
+    return None, ""
 
 
-def _open_readable(path: str) -> int:
-    """Open a file. If its owner may not read it, make it readable while opening."""
-    try:
-        return os.open(path, READ)
-    except PermissionError:
-        mode = stat.S_IMODE(os.lstat(path).st_mode)
-        os.chmod(path, mode | stat.S_IRUSR)
-        try:
-            return os.open(path, READ)
-        finally:
-            os.chmod(path, mode)
+def _open_folder(layer: Layer, path: str) -> int | None:
+    with suppress(OSError):
+        return layer.open(path, FOLDER)
+    return None
+
+
+def _is_opaque(folder: int) -> bool:
+    with suppress(OSError):
+        return os.getxattr(folder, _OPAQUE) == b"y"
+    return False
 
 
 def _is_unspeakable(path: str) -> bool:
@@ -257,21 +294,9 @@ def _is_unspeakable(path: str) -> bool:
     return not is_text or path.count("/") > DEEPEST or len(os.fsencode(path)) > LONGEST_PATH
 
 
-def _names(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
-
-
-def _status(path: str) -> os.stat_result | None:
-    try:
-        return os.lstat(path)
-    except OSError:
+def _status(folder: int | None, name: str) -> os.stat_result | None:
+    if folder is None:
         return None
-
-
-def _attribute(path: str, name: str) -> bytes | None:
     with suppress(OSError):
-        return os.getxattr(path, name, follow_symlinks=False)
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
     return None

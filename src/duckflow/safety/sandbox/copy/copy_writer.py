@@ -9,19 +9,30 @@ import errno
 import hashlib
 import os
 import stat
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 
 from duckflow.domain.files.changes import FileChange
 from duckflow.domain.files.effects import Effect, Effects
 from duckflow.domain.frozen import replace
-from duckflow.safety.descriptors import READ, closing_fd, copy_to_new, temporary_in
+from duckflow.safety.descriptors import (
+    READ,
+    closing_fd,
+    copy_to_new,
+    open_readable,
+    set_mode,
+    temporary_in,
+)
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.atomic import LARGEST
-from duckflow.safety.files.confined_open import ConfinedFolder, rename_to_new
+from duckflow.safety.files.confined_open import LOOK, ConfinedFolder, rename_to_new
 from duckflow.safety.files.git_directory import split_root
+from duckflow.safety.files.replacing import NotAsExpected, Place, put_back
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
-from duckflow.safety.sandbox.copy.copy_reader import OVERLAY_ATTRIBUTES, file_digest, text_digest
+from duckflow.safety.sandbox.copy.copy_reader import OVERLAY_ATTRIBUTES
+from duckflow.safety.sandbox.copy.layers import file_digest, text_digest
+from duckflow.safety.sandbox.copy.set_aside import Found, SetAside
 from duckflow.safety.syscalls import c_call
 
 CHANGED = "changed"
@@ -36,6 +47,8 @@ _NEW_FILES = ("created", "changed")
 _MOST_OPEN = 256
 _SYNC_ONE_BY_ONE = 8
 _BLOCK = 1 << 20
+_NOT_MOVED = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP)
+"""Errors of a file system that can't move or link a file out of the copy, so that it must be copied."""
 
 
 def apply_effects(
@@ -65,6 +78,7 @@ def apply_effects(
         _open_closed(copy, wanted)
     try:
         with closing(CopyWriter(copy, access, unkept, live=live)) as writer:
+            writer.put_back_strays(approved.effects)
             for steps in _in_order(effect for effect in wanted if effect.path not in refused):
                 for batch in _batches(steps):
                     writer.apply(batch)
@@ -84,8 +98,12 @@ def apply_effects(
 def _open_closed(copy: WorkspaceCopy, wanted: Iterable[Effect]) -> None:
     """Open folders of the copy that a command closed. In the workspace they are closed at the end."""
     for path in sorted(one.path for one in wanted if _is_closed_folder(one)):
-        with suppress(OSError):
-            os.chmod(copy.upper_path(path), stat.S_IRWXU)
+        with (
+            suppress(OSError),
+            copy.source(path) as (above, name),
+            closing_fd(os.open(name, LOOK | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)) as opened,
+        ):
+            set_mode(opened, stat.S_IRWXU)
 
 
 def _is_closed_folder(effect: Effect) -> bool:
@@ -141,10 +159,6 @@ def _batches(steps: Sequence[Effect]) -> Iterator[list[Effect]]:
         yield batch
 
 
-class _ChangedInFolder(OSError):
-    """Raised if a path in the folder has changed since the effects were read."""
-
-
 class CopyWriter:
     """Changes a folder, and its git directory if that lies outside. `unkept` paths can't be undone."""
 
@@ -156,31 +170,50 @@ class CopyWriter:
         self._roots = [ConfinedFolder(one.lower) for one in copy.mounts]
         self._folders: dict[str, int] = {}
         self._changed_any = False
+        self._aside = SetAside(str(copy.folder / "aside"))
         self.left: dict[str, str] = {}
         """Paths that were left out, with the reason for each."""
 
     def close(self) -> None:
-        """Make the changed folders durable, and close all folders."""
-        self._sync_folders()
-        for root in self._roots:
-            root.close()
+        """Make the changed folders durable, remove what was replaced, and close all folders."""
+        try:
+            self._sync_folders()
+            self._aside.close()
+            self.left |= dict.fromkeys(self._aside.changed, CHANGED)
+        finally:
+            for root in self._roots:
+                root.close()
+
+    def put_back_strays(self, approved: Iterable[Effect]) -> None:
+        """Put back what someone saved at the moment in which a killed process replaced it."""
+        for effect in (step for one in approved for step in _steps(one) if step.type != "folder"):
+            place = self._aside.left_by_a_crash(effect.path)
+            if place is None:
+                continue
+            digest, *_ = _look_at(place, read=False)
+            with suppress(OSError):
+                now, status, _ = self._now(effect.path, read=False)
+                if digest not in (None, effect.before, effect.after) and now == effect.after:
+                    folder, name = self._place(effect.path)
+                    ours = None if status is None else (status.st_dev, status.st_ino)
+                    put_back(place, (folder, name), ours)
 
     def apply(self, batch: list[Effect]) -> None:
         """Apply one batch: check the paths, record the changes, make new content durable, change."""
-        pending: list[Effect] = []
+        pending: list[tuple[Effect, Found | None]] = []
         recorded: list[FileChange] = []
         contents: dict[str, bytes] = {}
         for effect in batch:
             keeps = self._access is not None and effect.path not in self._unkept
             try:
-                is_pending, before = self._look(effect, read=keeps)
+                is_pending, found, before = self._look(effect, read=keeps)
             except OSError as exc:
                 self._leave(effect, exc)
                 continue
             if not is_pending:
                 self._note_done(effect)
                 continue
-            pending.append(effect)
+            pending.append((effect, found))
             if keeps:
                 recorded.append(change := effect.as_change())
                 if change.before and before is not None:
@@ -188,10 +221,10 @@ class CopyWriter:
         if self._access is not None and recorded:
             self._access.record(recorded, contents)
         if not self._live:
-            self._make_durable([one for one in pending if one.type == "file" and one.kind in _NEW_FILES])
-        for effect in pending:
+            self._make_durable([one for one, _ in pending if one.type == "file" and one.kind in _NEW_FILES])
+        for effect, found in pending:
             try:
-                self._change(effect)
+                self._change(effect, found)
                 self._note_done(effect)
             except OSError as exc:
                 self._leave(effect, exc)
@@ -199,49 +232,38 @@ class CopyWriter:
     def touch(self, paths: Iterable[str]) -> None:
         """Give files with unchanged content the time they have in the copy, because make compares times."""
         for path in paths:
-            with suppress(OSError):
-                status = os.lstat(self._copy.upper_path(path))
+            with suppress(OSError), self._copy.source(path) as (above, inside):
+                status = os.stat(inside, dir_fd=above, follow_symlinks=False)
                 folder, name = self._place(path)
                 times = (status.st_atime_ns, status.st_mtime_ns)
                 os.utime(name, ns=times, dir_fd=folder, follow_symlinks=False)
 
-    def _look(self, effect: Effect, *, read: bool) -> tuple[bool, bytes | None]:
-        """Return whether a change is still to be made, and the old content. Raise if the path has changed."""
+    def _look(self, effect: Effect, *, read: bool) -> tuple[bool, Found | None, bytes | None]:
+        """Return whether a change is still to be made, what is there now, and its content if wanted.
+
+        Raises NotAsExpected if the path has changed.
+        """
         digest, status, content = self._now(effect.path, read=read)
+        found = None if status is None else Found(digest, status, time.time_ns())
         mode = None if status is None else stat.S_IMODE(status.st_mode)
         if effect.type == "folder":
             is_folder = status is not None and stat.S_ISDIR(status.st_mode)
             if effect.kind == "deleted":
-                return is_folder, None
+                return is_folder, found, None
             if status is not None and not is_folder:
-                raise _ChangedInFolder
-            return mode != effect.mode_after, None
+                raise NotAsExpected
+            return mode != effect.mode_after, found, None
         if digest == effect.after and (digest is None or mode == effect.mode_after or effect.type == "link"):
-            return False, None
+            return False, found, None
         if digest != effect.before:
-            raise _ChangedInFolder
-        return True, content
+            raise NotAsExpected
+        return True, found, content
 
     def _now(self, path: str, *, read: bool) -> tuple[str | None, os.stat_result | None, bytes | None]:
         try:
-            folder, name = self._place(path)
-            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            return _look_at(self._place(path), read=read)
         except (FileNotFoundError, NotADirectoryError):
             return None, None, None
-        if stat.S_ISLNK(status.st_mode):
-            target = os.readlink(name, dir_fd=folder)
-            return text_digest(target), status, os.fsencode(target)
-        if not stat.S_ISREG(status.st_mode):
-            return None, status, None
-        with os.fdopen(os.open(name, READ, dir_fd=folder), "rb", buffering=0) as file:
-            digest = hashlib.sha256()
-            blocks: list[bytes] = []
-            wanted = read and status.st_size <= LARGEST
-            while block := file.read(_BLOCK):
-                digest.update(block)
-                if wanted:
-                    blocks.append(block)
-            return digest.hexdigest(), status, b"".join(blocks) if wanted else None
 
     def _note_done(self, effect: Effect) -> None:
         self._changed_any = True
@@ -252,13 +274,13 @@ class CopyWriter:
         """Strip overlay's attributes from new files and sync them, before any name points to them."""
         opened: list[int] = []
         for effect in files:
-            path = self._copy.upper_path(effect.path)
-            with suppress(OSError):
-                for name in os.listxattr(path, follow_symlinks=False):
-                    if name.startswith(OVERLAY_ATTRIBUTES) or self._gives_rights(name, path, effect.path):
-                        os.removexattr(path, name, follow_symlinks=False)
+            with suppress(OSError), self._copy.source(effect.path) as (above, name):
+                place = f"/proc/self/fd/{above}/{name}"
+                for given in os.listxattr(place, follow_symlinks=False):
+                    if given.startswith(OVERLAY_ATTRIBUTES) or self._gives_rights(given, place, effect.path):
+                        os.removexattr(place, given, follow_symlinks=False)
                 if len(files) <= _SYNC_ONE_BY_ONE:
-                    opened.append(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
+                    opened.append(os.open(name, READ, dir_fd=above))
         for one in opened:
             os.fsync(one)
             os.close(one)
@@ -266,27 +288,30 @@ class CopyWriter:
             with closing_fd(os.open(self._copy.upper, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as upper:
                 c_call("syncfs", upper)
 
-    def _gives_rights(self, name: str, upper: str, path: str) -> bool:
+    def _gives_rights(self, given: str, upper: str, path: str) -> bool:
         """Return whether an attribute gives access to other users, a change that the user was not shown."""
-        if not name.startswith("system."):
+        if not given.startswith("system."):
             return False
-        value = os.getxattr(upper, name, follow_symlinks=False)
+        value = os.getxattr(upper, given, follow_symlinks=False)
         with suppress(OSError):
-            return os.getxattr(self._copy.lower_path(path), name, follow_symlinks=False) != value
+            folder, name = self._place(path)
+            return os.getxattr(f"/proc/self/fd/{folder}/{name}", given, follow_symlinks=False) != value
         return True
 
-    def _change(self, effect: Effect) -> None:
+    def _change(self, effect: Effect, found: Found | None) -> None:
         if effect.path == ".":
             os.chmod(self._folder("."), effect.mode_after or 0)
             return
         folder, name = self._place(effect.path)
         if effect.kind == "deleted":
-            remove = os.rmdir if effect.type == "folder" else os.unlink
-            remove(name, dir_fd=folder)
+            if effect.type == "folder":
+                os.rmdir(name, dir_fd=folder)
+            elif found is not None:
+                self._aside.remove((folder, name), effect.path, found)
             if (opened := self._folders.pop(effect.path, None)) is not None:
                 os.close(opened)
         elif effect.kind == "mode":
-            _set_mode(folder, name, effect.mode_after or 0)
+            _set_mode(folder, name, effect.mode_after or 0, found)
         elif effect.type == "folder":
             with suppress(FileExistsError):
                 os.mkdir(name, 0o700, dir_fd=folder)
@@ -294,30 +319,60 @@ class CopyWriter:
         elif effect.type == "link":
             with temporary_in(folder) as temporary:
                 os.symlink(effect.link_target, temporary, dir_fd=folder)
-                _put((folder, temporary), (folder, name), effect)
+                self._put((folder, temporary), (folder, name), effect, found)
         else:
-            self._put_file(effect, folder, name)
+            self._put_file(effect, (folder, name), found)
 
-    def _put_file(self, effect: Effect, folder: int, name: str) -> None:
-        source = self._copy.upper_path(effect.path)
-        if file_digest(source) != effect.after:
-            said = "still being written" if self._live else "the copy is not what was approved"
-            raise OSError(errno.ESTALE, said)
-        if not self._live:
-            os.chmod(source, effect.mode_after or 0)
-            above = os.open(os.path.dirname(source), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-            with closing_fd(above):
-                try:
-                    _put((above, os.path.basename(source)), (folder, name), effect)
-                except OSError as exc:
-                    if exc.errno != errno.EXDEV:
-                        raise
-                else:
+    def _put_file(self, effect: Effect, target: Place, found: Found | None) -> None:
+        """Write exactly the content that the effect names, in one step."""
+        if self._live:
+            with suppress(FileNotFoundError), closing_fd(self._copy.shown.open(effect.after)) as opened:
+                self._put_copy(opened, effect, target, found)
+                return
+        with self._copy.source(effect.path) as source, closing_fd(open_readable(*source)) as opened:
+            if not self._live:
+                if file_digest(opened) != effect.after:
+                    raise OSError(errno.ESTALE, "the copy is not what was approved")
+                os.fchmod(opened, effect.mode_after or 0)
+                if self._move(source, effect, target, found):
                     return
-        opened = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with closing_fd(opened), temporary_in(folder) as temporary:
+            self._put_copy(opened, effect, target, found)
+
+    def _move(self, source: Place, effect: Effect, target: Place, found: Found | None) -> bool:
+        """Move a file out of the copy into its place. Return False if the file systems can't do that."""
+        try:
+            if found is None:
+                rename_to_new(source, target)
+                return True
+            new = self._aside.new(effect.path)
+            os.link(source[1], new[1], src_dir_fd=source[0], dst_dir_fd=new[0], follow_symlinks=False)
+            self._put(new, target, effect, found)
+        except OSError as exc:
+            if exc.errno not in _NOT_MOVED:
+                raise
+            return False
+        os.unlink(source[1], dir_fd=source[0])
+        return True
+
+    def _put_copy(self, opened: int, effect: Effect, target: Place, found: Found | None) -> None:
+        """Copy a file, and put the copy in its place if it has the content that the effect names."""
+        folder = target[0]
+        with temporary_in(folder) as temporary:
+            os.lseek(opened, 0, os.SEEK_SET)
             copy_to_new(opened, folder, temporary, effect.mode_after or 0)
-            _put((folder, temporary), (folder, name), effect)
+            with closing_fd(open_readable(folder, temporary)) as written:
+                if file_digest(written) != effect.after:
+                    said = "still being written" if self._live else "the copy is not what was approved"
+                    raise OSError(errno.ESTALE, said)
+            if times := self._copy.shown.times.get(effect.path):
+                os.utime(temporary, ns=times, dir_fd=folder, follow_symlinks=False)
+            self._put((folder, temporary), target, effect, found)
+
+    def _put(self, new: Place, target: Place, effect: Effect, found: Found | None) -> None:
+        if found is None:
+            rename_to_new(new, target)
+        else:
+            self._aside.replace(new, target, effect.path, found)
 
     def _place(self, path: str) -> tuple[int, str]:
         above, _, name = path.rpartition("/")
@@ -345,20 +400,34 @@ class CopyWriter:
             os.close(one)
 
     def _leave(self, effect: Effect, exc: OSError) -> None:
-        changed = isinstance(exc, (_ChangedInFolder, FileExistsError))
+        changed = isinstance(exc, (NotAsExpected, FileExistsError))
         self.left[effect.path] = CHANGED if changed else exc.strerror or str(exc)
 
 
-def _put(source: tuple[int, str], target: tuple[int, str], effect: Effect) -> None:
-    if effect.kind == "created":
-        rename_to_new(source, target)
-    else:
-        os.rename(source[1], target[1], src_dir_fd=source[0], dst_dir_fd=target[0])
+def _look_at(place: Place, *, read: bool) -> tuple[str | None, os.stat_result | None, bytes | None]:
+    """Return the digest and the status of what is at a place, and its content if wanted and not too large."""
+    folder, name = place
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if stat.S_ISLNK(status.st_mode):
+        target = os.readlink(name, dir_fd=folder)
+        return text_digest(target), status, os.fsencode(target)
+    if not stat.S_ISREG(status.st_mode):
+        return None, status, None
+    with os.fdopen(open_readable(folder, name), "rb", buffering=0) as file:
+        digest = hashlib.sha256()
+        blocks: list[bytes] = []
+        wanted = read and status.st_size <= LARGEST
+        while block := file.read(_BLOCK):
+            digest.update(block)
+            if wanted:
+                blocks.append(block)
+        return digest.hexdigest(), status, b"".join(blocks) if wanted else None
 
 
-def _set_mode(folder: int, name: str, mode: int) -> None:
-    """Set permission bits, but never through a link that another process put there."""
-    with closing_fd(os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)) as opened:
-        if stat.S_ISLNK(os.fstat(opened).st_mode):
-            raise _ChangedInFolder
-        os.chmod(f"/proc/self/fd/{opened}", mode)
+def _set_mode(folder: int, name: str, mode: int, found: Found | None = None) -> None:
+    """Set permission bits, but never through a link or of another file that someone put there."""
+    with closing_fd(os.open(name, LOOK | os.O_NOFOLLOW, dir_fd=folder)) as opened:
+        now = os.fstat(opened)
+        if stat.S_ISLNK(now.st_mode) or (found is not None and now.st_ino != found.status.st_ino):
+            raise NotAsExpected
+        set_mode(opened, mode)
