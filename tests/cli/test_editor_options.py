@@ -208,6 +208,7 @@ async def test_a_cancelled_reply_does_not_begin_the_next_one(folder: Path):
             await until(lambda: "Half" in editor.said)
             await agent.cancel(session_id=session)
             assert (await work).stop_reason == "cancelled"
+            assert "Stopped." in "".join(one.content.text for one in editor.of(schema.AgentThoughtChunk))
             await agent.prompt(session_id=session, prompt=says("/mode edits"))
             await agent.prompt(session_id=session, prompt=says("Again"))
     assert editor.said == "Half a\n\nAnother.\n\n"

@@ -91,6 +91,9 @@ class SessionTranslator:
 
     def _event(self, event: Event) -> SessionUpdates:
         described = self._describe(event)
+        if isinstance(event, events.RequestFinished) and self._streamed:  # cancelled in mid-reply
+            self._streamed = ""
+            yield helpers.update_agent_message_text("\n\n")
         match event:
             case events.Reply():
                 rest = event.text.removeprefix(self._streamed) if self._streamed else event.text
@@ -104,9 +107,6 @@ class SessionTranslator:
                 yield self._start(event)
             case events.ActionFinished():
                 yield self._finish(event)
-            case events.RequestFinished() if self._streamed:  # cancelled in mid-reply
-                self._streamed = ""
-                yield helpers.update_agent_message_text("\n\n")
             case events.ApprovalRequested():
                 self._asked = event.approval
             case events.ApprovalAnswered() | events.ConsultationRequested() | events.UserMessage():
