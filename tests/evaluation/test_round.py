@@ -61,7 +61,7 @@ async def test_what_is_not_met_is_tried_again_another_way_until_it_is_J2_J4(tmp_
     assert objective.evaluation is not None
     assert (objective.satisfaction, objective.evaluation.caps) == (
         0.5,
-        ("failing_verification", "no_evidence"),
+        ("failing_verification", "weak_evidence"),
     )
     assert not objective.evaluation.done
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from duckflow.domain.reading.fitting import fit
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import Evidence, RequirementItem
-from duckflow.evaluation.verdict import compute_verdict
+from duckflow.evaluation.verdict import compute_verdict, objections
 from duckflow.services.evaluation import VerdictDraft
 from fakes.cases import case, scored, seen, verdict
 from fakes.rows import every_row
@@ -53,9 +53,9 @@ def test_priorities_weigh_three_two_and_one_J3(priorities, scores, overall):
         (["e1, e2"], 1.0, None),
         (["e1: created a.py"], 1.0, None),
         ([], 0.5, "no_evidence"),
-        (["e3"], 0.5, "no_evidence"),
+        (["e3"], 0.5, "unknown_evidence"),
         (["e1.txt"], 0.5, "no_evidence"),
-        (["reply"], 0.5, "no_evidence"),
+        (["reply"], 0.5, "weak_evidence"),
         (["I saw it"], 0.5, "no_evidence"),
     ],
 )
@@ -66,6 +66,35 @@ def test_a_score_without_evidence_that_exists_counts_half_at_most_J3(evidence, s
     assert found.overall_score == score
     assert found.caps == ((cap,) if cap else ())
     assert set(part.evidence) <= {"e1", "e2"}
+
+
+def test_J3_everything_that_lowers_a_score_is_told_to_the_evaluator_and_names_usable_evidence():
+    made = case(1, 1, 1, evidence=(*seen("e1", "e2"), *seen("e3", supports="nothing")))
+    draft, _ = fit(
+        VerdictDraft, json.loads(verdict(scored(1, 1.0, "e42"), scored(2, 1.0, "e3"), scored(3, 0.9)))
+    )
+    assert draft is not None
+    assert objections(made, draft) == (
+        "requirement 1: e42 does not exist. These ids can prove it: e1, e2",
+        "requirement 2: e3 does not prove it: it failed, or it only read something. "
+        "These ids can prove it: e1, e2",
+        "requirement 3: its score cites no evidence. These ids can prove it: e1, e2",
+    )
+
+
+@every_row(
+    ("score", "fields", "asked"),
+    [
+        (1.0, {}, ()),
+        (0.5, {"missing_aspects": ["a test"]}, ()),
+        (0.5, {"quality_assessment": "Half of it."}, ()),
+        (0.5, {"quality_assessment": ""}, ("missing_aspects: say what is missing",)),
+    ],
+)
+def test_J3_a_low_score_without_a_reason_goes_back_to_the_evaluator(score, fields, asked):
+    draft, _ = fit(VerdictDraft, json.loads(verdict(scored(1, score, "e1"), **fields)))
+    assert draft is not None
+    assert objections(case(), draft) == asked
 
 
 def test_a_low_score_needs_no_proof_J3():

@@ -131,7 +131,7 @@ def test_J8_what_a_model_says_can_not_steer_the_terminal():
             [
                 "🎯 Requirements found: 2",
                 "🔁 Attempt 2: Write the test first",
-                "⚖ Not satisfied yet: 0.52 of 1\n  Missing: no test runs",
+                "⚖ Not satisfied yet: 0.52 of 1\n  ◐ 0.40  it has a test\n  Missing: no test runs",
                 "⚖ Satisfied: 0.91 of 1",
             ],
         ),
@@ -140,7 +140,7 @@ def test_J8_what_a_model_says_can_not_steer_the_terminal():
             [
                 "🎯 見つかった要件: 2 件",
                 "🔁 2 回目の試行: Write the test first",
-                "⚖ まだ足りません: 0.52（満点は 1）\n  足りないもの: no test runs",
+                "⚖ まだ足りません: 0.52（満点は 1）\n  ◐ 0.40  it has a test\n  足りないもの: no test runs",
                 "⚖ 要件を満たしました: 0.91（満点は 1）",
             ],
         ),

@@ -129,6 +129,12 @@ class ActionFinished(Frozen):
     """Actions the program inserts before the rest of the queue."""
     task_id: str | None = None
 
+    @property
+    def unchanged(self) -> bool:
+        """True if it wrote a file that already had this content."""
+        writes = self.operation in ("file_ops.write_file", "file_ops.edit_file")
+        return writes and self.outcome == "ok" and not self.changed
+
 
 class ApprovalRequested(Frozen):
     """A change waits for the user's answer."""

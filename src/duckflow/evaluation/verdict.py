@@ -40,6 +40,8 @@ MOST_ASPECTS = 8
 _NUMBER = lazy_regex(r"\s*#?(\d{1,3})(?:[.):](?=\s|$)|\s*$)")
 _PRIORITY = lazy_regex(r"\(priority [123]\)\s*$")
 _BETWEEN_IDS = lazy_regex(r"[\s,;()\[\]]+")
+_ID = lazy_regex(rf"e\d+|{REPLY}")
+_MOST_IDS = 40
 _NEAR = 0.8
 _COMPARED = 500
 _ASPECT, _QUALITY = 300, 1_000
@@ -102,7 +104,9 @@ def _scores(case: EvaluationCase, draft: VerdictDraft) -> Iterable[RequirementSc
 
 
 def _counted(item: RequirementItem, said: ScoreDraft, case: EvaluationCase) -> RequirementScore:
-    evidence = tuple(one for one in _cited(said) if one in _citable(case, item))
+    cited, citable = tuple(_cited(said)), _citable(case, item)
+    evidence = tuple(one for one in cited if one in citable)
+    uncounted = tuple(one for one in cited if one not in citable and _ID.fullmatch(one))
     unproven = not evidence and said.score > UNPROVEN_AT_MOST
     return RequirementScore(
         requirement=item.requirement,
@@ -110,8 +114,46 @@ def _counted(item: RequirementItem, said: ScoreDraft, case: EvaluationCase) -> R
         score=UNPROVEN_AT_MOST if unproven else said.score,
         claimed=said.score,
         evidence=evidence,
-        cap="no_evidence" if unproven else None,
+        cap=_reason_unproven(case, uncounted) if unproven else None,
+        uncounted=uncounted,
     )
+
+
+def _reason_unproven(case: EvaluationCase, uncounted: Iterable[str]) -> Cap:
+    known = {REPLY, *(one.evidence_id for one in case.evidence)}
+    match [one in known for one in uncounted]:
+        case []:
+            return "no_evidence"
+        case exists:
+            return "weak_evidence" if any(exists) else "unknown_evidence"
+
+
+def objections(case: EvaluationCase, draft: VerdictDraft) -> tuple[str, ...]:
+    """Return everything in a verdict that lowers its scores and that the evaluator can correct."""
+    evaluation = compute_verdict(case, draft)
+    found = [
+        f"requirement {place}: {_objection(case, item, one)}"
+        for place, (item, one) in enumerate(
+            zip(case.requirements, evaluation.requirement_scores, strict=True), start=1
+        )
+        if one.cap
+    ]
+    silent = not evaluation.missing_aspects and not evaluation.quality_assessment
+    unexplained = not found and not evaluation.done and case.verification != "failed" and silent
+    return (*found, *(("missing_aspects: say what is missing",) if unexplained else ()))
+
+
+def _objection(case: EvaluationCase, item: RequirementItem, score: RequirementScore) -> str:
+    if score.cap == "forgotten":
+        return "it has no score"
+    named = ", ".join(score.uncounted)
+    reasons: dict[Cap | None, str] = {
+        "no_evidence": "its score cites no evidence",
+        "unknown_evidence": f"{named} does not exist",
+    }
+    wrong = reasons.get(score.cap, f"{named} does not prove it: it failed, or it only read something")
+    usable = sorted(_citable(case, item), key=lambda one: (len(one), one))[-_MOST_IDS:]
+    return f"{wrong}. " + (f"These ids can prove it: {', '.join(usable)}" if usable else "Nothing proves it")
 
 
 def _cited(said: ScoreDraft) -> Iterable[str]:

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 from duckflow.domain.decision import TaskProfile
 from duckflow.domain.errors import BadAnswer
 from duckflow.domain.frozen import Frozen, replace
-from duckflow.domain.model import JsonSchema, ModelRequest, ModelTraits
+from duckflow.domain.model import ChatMessage, JsonSchema, ModelRequest, ModelTraits
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.reading.fitting import word_of
 from duckflow.domain.text import cut, head_and_tail, one_line
@@ -131,16 +131,36 @@ class VerdictDraft(Frozen):
     completion_recommendation: bool | None = None
 
 
-def evaluate_task_satisfaction(case: EvaluationCase) -> Question[VerdictDraft, VerdictDraft | None]:
-    """Ask for a verdict, which is None if it can't be read. The program computes the total score (J2)."""
+def evaluate_task_satisfaction(
+    case: EvaluationCase, earlier: VerdictDraft | None = None, objections: Sequence[str] = ()
+) -> Question[VerdictDraft, VerdictDraft | None]:
+    """Ask for a verdict, which is None if it can't be read. The program computes the total score (J2).
+
+    With `earlier`, ask for that verdict again, because of the `objections` to it.
+    """
+
+    def prompt(traits: ModelTraits) -> ModelRequest:
+        request = satisfaction_request(traits, case)
+        return _asking_again(request, earlier, objections) if earlier is not None else request
+
     return Question(
         asked=AskedModel(tier="evaluator", output="SatisfactionEvaluation", effort="high", small=True),
-        prompt=lambda traits: satisfaction_request(traits, case),
+        prompt=prompt,
         shape=VerdictDraft,
         read=lambda draft: draft,
         otherwise=lambda: None,
         covers=BadAnswer,
     )
+
+
+def _asking_again(request: ModelRequest, earlier: VerdictDraft, objections: Sequence[str]) -> ModelRequest:
+    listed = "\n".join(f"- {one}" for one in objections)
+    told = f"This verdict can't be used as it is:\n{listed}\nGive the corrected verdict, complete."
+    again = (
+        ChatMessage(role="assistant", text=earlier.model_dump_json()),
+        ChatMessage(role="user", text=f"{told}\n\nOutput: {request.output}"),
+    )
+    return replace(request, messages=request.messages + again)
 
 
 class MissingItem(Frozen):

@@ -115,7 +115,7 @@ def _subject(running: ActionStarted | None, event: ActionFinished) -> str:
 def _support(event: ActionFinished, running: ActionStarted | None, command: str) -> Support:
     if event.outcome != "ok" or (command and event.exit_code != 0):
         return "nothing"
-    acts = running is not None and running.effect not in (None, "read", "fetch")
+    acts = running is not None and running.effect not in (None, "read", "fetch") and not event.unchanged
     return "change" if command or event.changed or acts else "reading"
 
 

@@ -11,7 +11,7 @@ CheckKind = Literal["diagnostic", "example", "test"]
 
 CheckState = Literal["passed", "failed", "not_run"]
 
-_REASON = 120
+_REASON, _ASPECT = 120, 600
 
 PARSING = "parsing "
 """Prefix of the names of checks that only parse a file."""
@@ -48,6 +48,11 @@ class CheckResult(Frozen):
         said = f"check of {self.name}{about}: {self.state.replace('_', ' ')}"
         detail = one_line(self.detail, _REASON) if self.state == "not_run" else self.detail
         return f"{said}: {detail}" if detail else said
+
+    @property
+    def aspect(self) -> str:
+        """The failure in one line, for the list of what is missing."""
+        return one_line(self.text, _ASPECT)
 
 
 def settled(results: Iterable[CheckResult]) -> bool | None:

@@ -22,6 +22,8 @@ Verification = Literal["passed", "failed", "none"]
 Cap = Literal[
     "forgotten",
     "no_evidence",
+    "unknown_evidence",
+    "weak_evidence",
     "no_reply",
     "named_missing",
     "failing_verification",
@@ -66,6 +68,8 @@ class RequirementScore(Frozen):
     claimed: Share | None = None
     evidence: tuple[str, ...] = ()
     cap: Cap | None = None
+    uncounted: tuple[str, ...] = ()
+    """Ids that the evaluator cited, but that do not exist or prove nothing."""
 
 
 class SatisfactionEvaluation(Frozen):

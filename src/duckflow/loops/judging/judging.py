@@ -10,11 +10,16 @@ from duckflow.domain.errors import BadAnswer, ProviderError
 from duckflow.domain.events import AttemptPlanned, ErrorReported, Evaluated, RequirementsFound
 from duckflow.domain.frozen import replace
 from duckflow.domain.state import Request
-from duckflow.domain.text import one_line
 from duckflow.domain.work.objective import EvaluationCase, SatisfactionEvaluation, TaskObjective
 from duckflow.evaluation.continuation import build_continuation, equal_to_failed
 from duckflow.evaluation.facts import Fact
-from duckflow.evaluation.verdict import build_case, compute_verdict, judge_by_facts, needs_evaluation
+from duckflow.evaluation.verdict import (
+    build_case,
+    compute_verdict,
+    judge_by_facts,
+    needs_evaluation,
+    objections,
+)
 from duckflow.loops.judging.case_evidence import CaseEvidenceCollector
 from duckflow.loops.judging.verification import Verification
 from duckflow.loops.session import SessionPart
@@ -24,6 +29,7 @@ from duckflow.prompts.evidence import evidence_in
 from duckflow.prompts.layers import requirements_text
 from duckflow.prompts.questions import summary_of
 from duckflow.services.evaluation import (
+    VerdictDraft,
     analyze_execution_failure,
     evaluate_task_satisfaction,
     extract_missing_information,
@@ -37,8 +43,6 @@ from duckflow.services.plans import plan_continuation_execution, plan_initial_ex
 Finding = Literal["tests", "done", "not_judged", "again", "asked", "exhausted"]
 """Result of judging. `tests`: the project's tests must run first; `not_judged`: no evaluator answered;
 `again`: another attempt is planned; `asked`: the model asked the user; `exhausted`: no attempts are left."""
-
-_LINE = 600
 
 
 @dataclass(eq=False)
@@ -156,9 +160,7 @@ class Judging(SessionPart):
         asks = asks and not self._is_talk(now)
         evaluation = await self._verdict(case, seen.facts) if asks else compute_verdict(case, None)
         # List failures of commands and checks before other missing things.
-        failed = (
-            one_line(one.text, _LINE) for one in seen.results if one.state == "failed" and not one.before
-        )
+        failed = (one.aspect for one in seen.results if one.state == "failed" and not one.before)
         missing = dict.fromkeys((*self._verifying.failures(), *failed, *evaluation.missing_aspects))
         evaluation = replace(evaluation, missing_aspects=tuple(missing))
         iteration = now.objective.iterations + 1
@@ -210,11 +212,22 @@ class Judging(SessionPart):
         try:
             if by_facts is not None and await self._advisor.is_small("evaluator"):
                 return by_facts
-            draft = await self._advisor.ask(evaluate_task_satisfaction(case))
-            return compute_verdict(case, draft)
+            return compute_verdict(case, await self._ask_evaluator(case))
         except ProviderError as error:
             self._session.record(ErrorReported.of(error))
             return compute_verdict(case, None)
+
+    async def _ask_evaluator(self, case: EvaluationCase) -> VerdictDraft | None:
+        """Return the evaluator's verdict. One that cites unknown evidence goes back to it once (J3)."""
+        draft = await self._advisor.ask(evaluate_task_satisfaction(case))
+        if draft is None or not (wrong := objections(case, draft)):
+            return draft
+        if await self._advisor.is_small("evaluator"):
+            return draft
+        try:
+            return await self._advisor.ask(evaluate_task_satisfaction(case, draft, wrong)) or draft
+        except ProviderError:
+            return draft  # the first verdict is readable, so it counts
 
     async def _plan_next(
         self, objective: TaskObjective, case: EvaluationCase, evaluation: SatisfactionEvaluation

@@ -161,6 +161,8 @@ def _describe_action(event: events.ActionFinished, action: Action | None) -> Eve
     elif outcome != "ok" and said and current_language() == "en":
         reason = cut(on_one_line(said[0]), _RESULT)
     because = text("action.because", reason=reason) if reason else ""
+    if event.unchanged:
+        return EventDescription("action", text("action.unchanged", path=on_one_line(event.path or "")))
     did = action_name(event.operation, action.args if action else {}, event.path, done=outcome == "ok")
     line = text(f"action.{outcome}", did=did, reason=because)
     tone = _TONES.get(outcome, "warning")

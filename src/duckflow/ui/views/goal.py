@@ -16,7 +16,7 @@ MET, PARTLY = 0.8, 0.3
 """Lowest score of a requirement that counts as met, and of one that counts as partly met."""
 
 _LINE, _LONG = 100, 200
-_DEDUCTIONS = ("forgotten", "no_evidence")
+_DEDUCTIONS = ("forgotten", "no_evidence", "unknown_evidence", "weak_evidence")
 """Reasons that lower the score of one requirement. All other reasons lower the overall score."""
 
 _MISSING = 5
@@ -50,14 +50,47 @@ def evaluation_text(event: Evaluated) -> str:
     states = [one.state for one in event.results]
     counted = {state: states.count(state) for state in ("passed", "failed", "not_run")}
     checked = [text("evaluation.checked", **counted)] if states else []
+    checked += [_failure(one) for one in event.results if one.state == "failed"]
     if evaluation.by == "nobody":
         return "\n".join([text("evaluation.not_judged"), *checked])
     if evaluation.done:
         ran = any(one.state == "passed" and one.kind != "diagnostic" for one in event.results)
         unproven = [text("evaluation.only_read")] if evaluation.by == "program" and not ran else []
-        return "\n".join([text("evaluation.done", score=score), *checked, *unproven])
-    missing = [text("evaluation.missing", what=_short(one)) for one in evaluation.missing_aspects[:_MISSING]]
-    return "\n".join([text("evaluation.not_done", score=score), *_caps(evaluation), *checked, *missing])
+        lines = [text("evaluation.done", score=score), *_deductions(evaluation), *checked, *unproven]
+        return "\n".join(lines)
+    known = {one.aspect for one in event.results}
+    aspects = [one for one in evaluation.missing_aspects if one not in known][:_MISSING]
+    missing = [text("evaluation.missing", what=_short(one)) for one in aspects]
+    lines = [text("evaluation.not_done", score=score), *_caps(evaluation), *_deductions(evaluation)]
+    return "\n".join([*lines, *checked, *missing, *_why(evaluation)])
+
+
+def _deductions(evaluation: SatisfactionEvaluation) -> Sequence[str]:
+    """Return the requirements that are not met, each with the reason if the program lowered its score."""
+    if evaluation.by != "model":
+        return []  # then all requirements have the same score, for the reason that the verdict gives
+    low = [one for one in evaluation.requirement_scores if one.score < MET]
+    return first_lines([_with_reason(_scored(one), one) for one in low])
+
+
+def _why(evaluation: SatisfactionEvaluation) -> list[str]:
+    """Return the evaluator's opinion if nothing else explains why the request is not done."""
+    explained = evaluation.missing_aspects or evaluation.caps or evaluation.by != "model"
+    opinion = evaluation.quality_assessment.strip()
+    if explained:
+        return []
+    return [text("goal.quality", quality=_short(opinion, _LONG)) if opinion else text("evaluation.no_reason")]
+
+
+def _scored(score: RequirementScore) -> str:
+    mark = "◐" if score.score >= PARTLY else "○"
+    what = _short(score.requirement)
+    return text("evaluation.deducted", mark=mark, score=f"{score.score:.2f}", requirement=what)
+
+
+def _failure(result: CheckResult) -> str:
+    key = "evaluation.failed_before" if result.before else "evaluation.failed"
+    return text(key, name=_short(result.name))
 
 
 def _caps(evaluation: SatisfactionEvaluation) -> list[str]:
@@ -96,10 +129,17 @@ def _requirement(item: RequirementItem, score: RequirementScore | None) -> str:
         priority=text(f"goal.priority_{item.priority}"),
         evidence=_evidence(item.evidence[:_IDS]),
     )
-    if score is None or score.cap not in _DEDUCTIONS:
+    return line if score is None else _with_reason(line, score)
+
+
+def _with_reason(line: str, score: RequirementScore) -> str:
+    """Add the reason why the program lowered a score."""
+    if score.cap not in _DEDUCTIONS:
         return line
     claimed = "–" if score.claimed is None else f"{score.claimed:.2f}"
-    return f"{line}\n{text(f'goal.cap.{score.cap}', claimed=claimed, score=f'{score.score:.2f}')}"
+    ids = on_one_line(", ".join(score.uncounted[:_IDS]))
+    reason = text(f"goal.cap.{score.cap}", claimed=claimed, score=f"{score.score:.2f}", ids=ids)
+    return f"{line}\n{reason}"
 
 
 def _verdict(evaluation: SatisfactionEvaluation | None) -> Iterator[str]:
