@@ -243,11 +243,14 @@ def test_code_in_a_table_is_drawn_as_code():
     assert "  x\n\n• next" in render_text("```\nx\n```\n\n- next", 60, coloured=False)
 
 
-def test_a_no_of_the_user_hides_nothing_worth_a_key():
+def test_a_no_of_the_user_is_told_by_their_answer_alone():
     set_language("ja")
     writer = FakeWriter()
-    tell(writer, "file_ops.write_file", {}, text="The user said no: 別の", outcome="refused", path="a.txt")
-    assert writer.text == "⊘ 不許可: a.txt への書き込み"
+    refused = {"text": "The user said no: 別の", "outcome": "refused", "path": "a.txt"}
+    tell(writer, "file_ops.write_file", {}, **refused, declined="now")
+    assert writer.text == ""
+    tell(writer, "file_ops.write_file", {}, **refused, declined="before")
+    assert writer.text == "⊘ お断りになった案と同じなので、もう一度は表示しません。"
 
 
 def test_C5_what_was_begun_before_a_crash_is_told_by_what_was_found_not_by_a_line_without_a_name():

@@ -2,7 +2,8 @@
 
     DuckflowError
     ├── ToolError            read by the model: plain English it can act on
-    │   └── Refused          policy or the user said no
+    │   └── Refused          policy said no
+    │       └── SaidNo       the user said no
     └── UserError            read by the user: a catalogue key and its values; says what to do
         ├── UsageError       wrong arguments or configuration                  (exit code 2)
         └── ProviderError    no usable answer from a model                     (exit code 4)
@@ -29,7 +30,15 @@ class ToolError(DuckflowError):
 
 
 class Refused(ToolError):
-    """Policy or the user did not permit the action."""
+    """The policy, a hook or the user did not permit the action."""
+
+
+class SaidNo(Refused):
+    """The user said no: to this action, or `before` to the same draft."""
+
+    def __init__(self, message: str, *, before: bool = False) -> None:
+        super().__init__(message)
+        self.before = before
 
 
 class UserError(DuckflowError):

@@ -25,6 +25,9 @@ from duckflow.domain.work.plan import Plan, TaskList
 
 ActionOutcome = Literal["ok", "failed", "refused", "unknown"]
 
+Declined = Literal["now", "before"]
+"""The user's no to an action: to this question, or earlier to the same draft, which is not shown again."""
+
 
 class SessionStarted(Frozen):
     """A session was opened or resumed: its workspace, its model, and why that model was chosen."""
@@ -127,6 +130,8 @@ class ActionFinished(Frozen):
     """Positions of these actions in the queue; None means the whole queue."""
     then: tuple[Action, ...] = ()
     """Actions the program inserts before the rest of the queue."""
+    declined: Declined | None = None
+    """Set if the user refused the action; None if a rule or a hook did."""
     task_id: str | None = None
 
     @property

@@ -195,7 +195,11 @@ class AgentState(Frozen):
     allowed: tuple[ApprovalScope, ...] = ()
     """Kinds of actions that the user always allows, until the session is opened again."""
     refused: tuple[str, ...] = ()
-    """Digests of calls that the user refused since their last message."""
+    """Digests of calls that the user refused since their last message, and of the effects of these calls."""
+    reminded: bool = False
+    """True if the model has proposed a refused draft again, and was reminded of the user's no."""
+    asks_instead: bool = False
+    """True if the user must say what to do instead, because of a no without a reason or a repeated draft."""
     unseen: tuple[str, ...] = ()
     """Files changed since the user last wrote or approved something."""
     list_granted: bool = False

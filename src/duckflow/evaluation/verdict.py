@@ -267,7 +267,7 @@ def build_case(
     `ran` is True if a command ran; `passed` is the result of the verifying command, None without one.
     """
     objective, results = request.objective, tuple(results)
-    refused = [line for one in (*objective.attempts, objective.current) for line in one.refused]
+    declined = (line for one in (*objective.attempts, objective.current) for line in one.declined)
     return EvaluationCase(
         request=objective.request,
         requirements=objective.requirements or plain_requirements(objective.request),
@@ -280,12 +280,8 @@ def build_case(
         verification=verification_of(facts, passed, results),
         checks=results,
         failing=request.failing,
-        unwanted=tuple(line for line in refused if _NO in line),
+        unwanted=tuple(declined),
     )
-
-
-_NO = "The user said no"
-"""Marks refusals by the user, as opposed to those by the policy."""
 
 
 def needs_evaluation(profile: TaskProfile | None, *, changed_anything: bool, ran_anything: bool) -> bool:

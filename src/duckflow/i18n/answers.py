@@ -97,6 +97,8 @@ def read_choice(said: str, consultation: Consultation) -> ChooseWay | None:
     for place, choice in enumerate(consultation.choices, start=1):
         if word in (str(place), choice):
             return ChooseWay(choice=choice, text=" ".join((*more, *others)).strip())
+    if "stop" in consultation.choices and _is_bare_stop(_plain(said)):
+        return ChooseWay(choice="stop")
     return None if not word or word.isdecimal() else ChooseWay(text=said.strip())
 
 

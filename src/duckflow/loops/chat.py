@@ -73,11 +73,26 @@ class ChatLoop(SessionPart):
         await self._answers.approve(approval, answer)
         if approval.task_id is not None:
             self._tasks.go_on()
+            request = self._state.request
+            if self._state.asks_instead and request is not None and request.outcome == "deferred":
+                await self._tasks.wait()  # the list ends with the refused task
+                return await self.go_on()
             return await self.go_on() if self._state.queue else "deferred"
         if over is None:
             return await self.go_on()
         # The request had ended; only the effects of background commands waited for approval.
         return over if await self._dispatcher.run_queue() else "awaiting_approval"
+
+    async def decline(self) -> RequestOutcome:
+        """Refuse the open approval and stop the work, without asking what to do instead."""
+        over = self._over()
+        if (approval := self._state.approval) is not None:
+            await self._answers.approve(approval, AnswerApproval(yes=False))
+            if approval.task_id is not None:
+                self._tasks.go_on()
+                return "deferred"
+        await shielded(self._dispatcher.settle_background(cancelled=True))
+        return over or self._finish("interrupted")
 
     async def proposal(self) -> str | None:
         """Return the text that the open approval would write or run; None if the user can't edit it."""

@@ -12,6 +12,7 @@ from duckflow.domain.frozen import replace
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.pacing.limits import LoopLimit
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals
+from duckflow.domain.questions.consultation import ConsultationKind
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.loops.session import SessionPart
@@ -40,10 +41,10 @@ class Pacing(SessionPart):
         state = self._state
         self._change("request", begin(state.vitals, state.praised), "new_request")
 
-    def answered(self) -> None:
-        """Set the vitals after the user has answered a consultation."""
+    def answered(self, kind: ConsultationKind) -> None:
+        """Set the vitals after the user has answered a consultation. Saying what to do instead costs none."""
         if (request := self._state.request) is not None:
-            moved = self._moved(request, "consultation_answered")
+            moved = self._moved(request, *(("consultation_answered",) if kind != "instead" else ()))
             self._change("answer", moved, "consultation_answered")
 
     def set_limit(self) -> None:
@@ -99,7 +100,9 @@ class Pacing(SessionPart):
 
     def next_move(self, *, asking: bool = False) -> Go | Replan | Consult:
         """Choose how to continue before another loop (H5). With `asking`, the result is never a replan."""
-        request = self._state.request
+        state, request = self._state, self._state.request
+        if state.asks_instead:
+            return Consult(kind="instead", cause="again" if state.reminded else "no")
         if request is None or request.limit is None or request.loops == 0:
             return Go()
         self.set_limit()  # the search for requirements may have found the kind of task

@@ -74,10 +74,14 @@ class TaskLoop(SessionPart):
 
     async def _run(self) -> None:
         try:
+            declined = False
             while (task := self._next()) is not None:
                 ended = await self._dispatcher.run_task(task)
+                declined = ended.declined is not None
                 self._finish(task, ended.text, completed=ended.outcome == "ok")
-            if self._state.task_list is not None:
+            if self._state.task_list is not None and declined:
+                self._session.record(plain_report(self._state.task_list))  # the user knows why
+            elif self._state.task_list is not None:
                 asked = self._state.request.text if self._state.request else ""
                 self._session.record(await self._advisor.ask(write_report(self._state.task_list, asked)))
         except asyncio.CancelledError as stopped:

@@ -32,6 +32,8 @@ _UNSPACED = lazy_regex(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 
 def find_signs(history: Sequence[LoopTrace], now: LoopTrace) -> tuple[Sign, ...]:
     """Return all signs that a loop made no progress. `history` has the earlier loops, oldest first."""
+    if any(act.declined for act in now.acts):
+        return ()
     before = since_user(history, now)
     checks: dict[Sign, bool] = {
         "repeated": _repeats(before, now),

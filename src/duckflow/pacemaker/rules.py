@@ -11,9 +11,10 @@ from duckflow.domain.questions.consultation import ConsultationKind
 from duckflow.pacemaker.budget import BudgetLevel
 from duckflow.pacemaker.limit import extend
 
-Cause = Literal[
-    "well", "budget", "limit", "vitals", "focus", "stamina", "mood", "errors", "attempts", "model"
-]
+Cause = (
+    Literal["well", "budget", "limit", "vitals", "focus", "stamina", "mood", "errors", "attempts", "model"]
+    | Literal["no", "again"]
+)
 
 
 class Go(Frozen):

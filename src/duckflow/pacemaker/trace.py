@@ -6,6 +6,7 @@ from duckflow.domain.decision import Action, StateDelta
 from duckflow.domain.events import (
     ActionFinished,
     ActionStarted,
+    ApprovalAnswered,
     ConsultationAnswered,
     DecisionMade,
     Event,
@@ -47,7 +48,7 @@ def trace_loop(history: Sequence[LoopTrace], events: Sequence[Event], *, rose: b
     noted = {"goal": delta.goal, "constraints": delta.constraints, "open_questions": delta.open_questions}
     started = [one.action for one in own if isinstance(one, ActionStarted) and one.task_id is None]
     acts = tuple(_acts(own))
-    fresh = any(isinstance(event, UserMessage | ConsultationAnswered) for event in before)
+    fresh = any(map(_is_guidance, before))
     unseen = history[-1].unseen if history else ()
     foreign = not fresh and bool(_shown(before).difference(unseen))
     gains = tuple(_gains(history, acts, events))
@@ -65,6 +66,12 @@ def trace_loop(history: Sequence[LoopTrace], events: Sequence[Event], *, rose: b
         gains=gains,
         progressed=bool(gains) or rose,
     )
+
+
+def _is_guidance(event: Event) -> bool:
+    """Return whether the user said how to continue: in a message, an answer, or by refusing an action."""
+    refused = isinstance(event, ApprovalAnswered) and not event.yes
+    return refused or isinstance(event, UserMessage | ConsultationAnswered)
 
 
 def progressed_lately(history: Sequence[LoopTrace]) -> bool:
@@ -91,6 +98,7 @@ def _acts(own: Sequence[Event]) -> Iterable[PastAction]:
                 result=_result(event),
                 failed=event.outcome in ("failed", "unknown"),
                 refused=event.outcome == "refused",
+                declined=event.declined is not None,
                 changed=bool(event.changed),
                 on_file=event.path is not None,
                 version=digest_of(event.digest) if event.digest else "",

@@ -22,7 +22,6 @@ from duckflow.domain.events import EffortChanged, ErrorReported, ModeChanged, St
 from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.habits import habit_of
 from duckflow.domain.live_updates import LiveUpdate
-from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.session_client import SessionUpdate, StatusChanged
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.outcomes import RequestOutcome
@@ -290,7 +289,7 @@ class SessionHost:
             case commands.AnswerInWords(text=said):
                 return await self._worked(chat.answer_in_words(said))
             case commands.DeclineAndStop():
-                await _begin_and_stop(chat.answer(AnswerApproval(yes=False)))
+                return SessionResult(outcome=await chat.decline())
             case commands.ContinueWork():
                 if self.state.question is not None:
                     return SessionResult(outcome=chat.remind())
@@ -371,12 +370,3 @@ class SessionHost:
                     if standing is not None and inbox.settle(number, standing) and not standing:
                         self.send(command, guest=True)
             await asyncio.sleep(_LOOK_S)
-
-
-async def _begin_and_stop(work: Coroutine[Any, Any, object]) -> None:
-    """Let the work record its first step, then cancel it at its first wait."""
-    task = asyncio.ensure_future(work)
-    await asyncio.sleep(0)
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task

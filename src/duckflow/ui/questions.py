@@ -76,8 +76,10 @@ class Questions:
     async def consult(self, consultation: Consultation) -> ChooseWay | None:
         """Return the user's choice, None if there was no answer."""
         self._writer.line(f"\n{consultation_text(consultation)}")
+        instead = consultation.kind == "instead"
+        question = text("consultation.question_instead") if instead else text("consultation.question")
         while True:
-            said = await self._ask(text("consultation.question"))
+            said = await self._ask(question)
             if said is None:
                 return None
             way = read_choice(said, consultation)

@@ -62,6 +62,8 @@ class PastAction(Frozen):
     failed: bool = False
     refused: bool = False
     """True if the user or a rule refused the action. It did not run, which is not a failure."""
+    declined: bool = False
+    """True if it was the user who refused it. Proposing it again is no repetition: the user is asked."""
     changed: bool = False
     on_file: bool = False
     version: str = ""

@@ -60,6 +60,8 @@ class Approval(Frozen):
     """Real path of a file outside the workspace that would be read."""
     folders: tuple[str, ...] = ()
     """Build folders that would change. Each is reported as one entry."""
+    drafts: tuple[str, ...] = ()
+    """Hashes of the call and of its effect. After a no, a draft with one of these is not shown again."""
     task_id: str | None = None
     """Background task that waits for the answer; None for the chat."""
 

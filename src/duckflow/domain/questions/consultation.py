@@ -8,8 +8,17 @@ from duckflow.domain.frozen import Frozen
 from duckflow.domain.lines import TextLine
 
 ConsultationKind = Literal[
-    "stagnation", "lost_confidence", "confusion", "over_exertion", "oracle", "escalation", "rules", "unknown"
+    "stagnation",
+    "lost_confidence",
+    "confusion",
+    "over_exertion",
+    "oracle",
+    "escalation",
+    "rules",
+    "unknown",
+    "instead",
 ]
+"""Situation of the question. `instead`: the user refused an action, and says what to do instead."""
 
 RulesUse = Literal["whole", "cut", "none"]
 """Part of the project's rules that the model reads."""
@@ -37,19 +46,22 @@ Choice = Literal[
     "technical_help",
     "cut_rules",
     "leave_rules_out",
+    "reconsider",
 ]
 
 CHOICES: dict[ConsultationKind, tuple[Choice, ...]] = {
     "stagnation": ("stop", "more_information", "go_on", "another_approach"),
-    "lost_confidence": ("detail", "divide", "other_source", "go_on"),
-    "confusion": ("most_important", "reset", "sort_out", "another_angle"),
-    "over_exertion": ("accept", "analyse", "simplify", "different_way"),
-    "oracle": ("instruct", "second_opinion", "rest"),
+    "lost_confidence": ("detail", "divide", "other_source", "go_on", "stop"),
+    "confusion": ("most_important", "reset", "sort_out", "another_angle", "stop"),
+    "over_exertion": ("accept", "analyse", "simplify", "different_way", "stop"),
+    "oracle": ("instruct", "second_opinion", "rest", "stop"),
     "escalation": ("more_detail", "another_approach", "accept", "technical_help", "stop"),
     "rules": ("cut_rules", "leave_rules_out", "stop"),
     "unknown": ("go_on", "stop"),
+    "instead": ("stop",),
 }
-"""Choices of the user in each kind of question, in the order shown. Their texts are in the catalogues."""
+"""Choices of the user in each kind of question, in the order shown. Their texts are in the catalogues. Every
+list includes stopping."""
 
 
 class ChoiceEffect(Frozen):
@@ -77,6 +89,8 @@ class ChoiceEffect(Frozen):
     """True to ask another model for a review, which the working model gets."""
     rules: RulesUse | None = None
     """Part of the project's overlong rules that the model reads from now on."""
+    reconsiders: bool = False
+    """True to show drafts again that the user refused."""
     needs_words: bool = False
     """True if the choice is useless without words of the user, who is then asked for them."""
 
@@ -104,6 +118,7 @@ EFFECTS: dict[Choice, ChoiceEffect] = {
     "technical_help": ChoiceEffect(analyses=True),
     "cut_rules": ChoiceEffect(rules="cut"),
     "leave_rules_out": ChoiceEffect(rules="none"),
+    "reconsider": ChoiceEffect(reconsiders=True),
 }
 
 

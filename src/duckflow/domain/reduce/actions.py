@@ -10,7 +10,7 @@ from duckflow.domain.frozen import replace
 from duckflow.domain.pacing.limits import digest_of
 from duckflow.domain.reduce.approvals import count_unseen
 from duckflow.domain.reduce.changes import note_changes
-from duckflow.domain.reduce.objective import note_action
+from duckflow.domain.reduce.objective import note_action, note_declined
 from duckflow.domain.reduce.plans import set_task
 from duckflow.domain.reduce.transcript import outdate, remember, supersede, tell
 from duckflow.domain.state import AgentState, Request, TranscriptEntry
@@ -47,7 +47,9 @@ def finish_action(state: AgentState, event: ActionFinished) -> AgentState:
     if running is not None and event.operation == "shell.run":
         command = str(running.action.args.get("command", ""))
     request = state.request
-    if request is not None:
+    if request is not None and event.declined is not None:
+        request = note_declined(request, event, event.path or command)
+    elif request is not None:
         changed = _changes_work(state, event)
         request = note_action(_progress(request, event), event, command, changed=changed)
     count, unseen = state.evidence_count + 1, count_unseen(state, event)
@@ -146,6 +148,12 @@ def _after(state: AgentState, event: ActionFinished) -> AgentState:
         return replace(ended, next_step=following)
     if event.then:
         return replace(state, running=None, queue=event.then + state.queue)
+    if event.declined is not None:
+        # The user decides what happens instead: that is no error, but nothing else of the list runs.
+        asks = state.asks_instead or (event.declined == "before" and state.reminded)
+        reminded = state.reminded or event.declined == "before"
+        told = replace(state, running=None, queue=(), next_step="continue", closing="")
+        return replace(told, status=Status.IN_PROGRESS, reminded=reminded, asks_instead=asks)
     dropped = range(len(state.queue)) if event.not_run_at is None else event.not_run_at
     left = tuple(one for place, one in enumerate(state.queue) if place not in dropped)
     return replace(state, running=None, status=Status.ERROR, queue=left, next_step="continue")

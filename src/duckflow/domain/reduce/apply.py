@@ -205,6 +205,8 @@ def _user_message(state: AgentState, event: events.UserMessage) -> AgentState:
         approval=approval,
         approved=None,
         refused=(),
+        reminded=False,
+        asks_instead=False,
         unseen=(),
         consultation=None,
         next_step="continue",
@@ -259,7 +261,7 @@ def _decided(earlier: tuple[str, ...], decision: Decision) -> tuple[str, ...]:
 def _consultation_requested(state: AgentState, event: events.ConsultationRequested) -> AgentState:
     request = state.request
     again = state.consultation is not None
-    if request is not None and not again:
+    if request is not None and not again and event.kind != "instead":
         request = replace(request, asked=(*request.asked, event.kind)[-ASKED_KEPT:])
     waiting = Status.REQUIRES_USER_INPUT
     return replace(state, consultation=event.consultation, status=waiting, request=request)

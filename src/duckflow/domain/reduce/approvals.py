@@ -4,7 +4,8 @@ import json
 
 from duckflow.domain.events import ActionFinished, ApprovalAnswered
 from duckflow.domain.frozen import replace
-from duckflow.domain.reduce.objective import digest_of
+from duckflow.domain.questions.approval import Approval
+from duckflow.domain.reduce.objective import digest_of, renew
 from duckflow.domain.reduce.transcript import tell
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import head_and_tail
@@ -35,13 +36,23 @@ def answer_approval(state: AgentState, event: ApprovalAnswered) -> AgentState:
         kinds = (event.allowed,) if event.allowed and event.allowed not in state.allowed else ()
         answered = replace(answered, allowed=(*state.allowed, *kinds), unseen=(), list_granted=True)
     else:
-        refused = (*state.refused, digest_of((approval.action,)))[-MOST_REFUSED:]
-        answered = replace(answered, refused=refused)
+        answered = _decline(answered, approval, event.reason)
     if event.edited is None:
         return answered
     call = json.dumps(event.edited.args, ensure_ascii=False)
     told = f"The user changed your action before allowing it. It is now {event.edited.operation} with {call}"
     return tell(answered, head_and_tail(told, _TOLD))
+
+
+def _decline(state: AgentState, approval: Approval, reason: str) -> AgentState:
+    """Remember a refused draft. The reason extends the request; without one, the user is asked for it."""
+    drafts = approval.drafts or (digest_of((approval.action,)),)
+    request, bare = state.request, not reason.strip()
+    if request is not None and not bare:
+        objective = replace(renew(request.objective, reason), requirements=())
+        request = replace(request, objective=objective, profile=None)
+    refused = (*state.refused, *drafts)[-MOST_REFUSED:]
+    return replace(state, refused=refused, reminded=False, asks_instead=bare, request=request)
 
 
 def count_unseen(state: AgentState, event: ActionFinished) -> tuple[str, ...]:

@@ -121,6 +121,17 @@ def note_action(request: Request, event: events.ActionFinished, command: str, *,
     return replace(request, objective=noted)
 
 
+def note_declined(request: Request, event: events.ActionFinished, target: str) -> Request:
+    """Record an action that the user refused. Its loop counts for no limit, and may be tried again."""
+    line = _line(f"{event.evidence_id} {event.operation} {target}: {event.text}")
+    current = request.objective.current
+    noted = replace(current, tried=current.tried[:-1], declined=(*current.declined, line)[-MOST_LINES:])
+    if event.task_id is not None:
+        noted = replace(noted, tried=current.tried)
+    loops = request.loops if event.task_id is not None else max(request.loops - 1, 0)
+    return replace(request, loops=loops, objective=replace(request.objective, current=noted))
+
+
 def answer_consultation(state: AgentState, event: events.ConsultationAnswered) -> AgentState:
     """Apply the user's answer to a consultation: limits count from 0 again, and the choice takes effect."""
     consultation, request = state.consultation, state.request
@@ -128,6 +139,9 @@ def answer_consultation(state: AgentState, event: events.ConsultationAnswered) -
         return state
     effect = effect_of(event.answer.choice)
     answered = replace(state, consultation=None, status=Status.IN_PROGRESS, queue=(), next_step="continue")
+    answered = replace(answered, asks_instead=False, reminded=False)
+    if effect.reconsiders:
+        answered = replace(answered, refused=())
     if effect.rules:
         answered = replace(answered, rules_use=effect.rules)
     if effect.clears:

@@ -138,7 +138,9 @@ class AttemptResult(Frozen):
     results: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
-    """Actions that the user or the policy refused."""
+    """Actions that the policy or a hook refused."""
+    declined: tuple[str, ...] = ()
+    """Actions that the user refused."""
     score: Share = 0.0
     done: bool = False
     lessons: tuple[str, ...] = ()

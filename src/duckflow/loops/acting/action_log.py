@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from duckflow.domain.decision import Action
-from duckflow.domain.errors import Refused, ToolError, UserError
-from duckflow.domain.events import ActionFinished, ActionOutcome, ActionStarted
+from duckflow.domain.errors import Refused, SaidNo, ToolError, UserError
+from duckflow.domain.events import ActionFinished, ActionOutcome, ActionStarted, Declined
 from duckflow.domain.files.changes import FileChange, ToolEffect
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import head_and_tail, in_pieces
@@ -74,7 +74,10 @@ class ActionLog(SessionPart):
         path = action.args.get("path")
         outcome: ActionOutcome = "refused" if isinstance(error, Refused) else "failed"
         about = ToolResult(text=str(error), path=path if isinstance(path, str) else None)
-        return self.end(action, outcome, about, (), task_id)
+        declined: Declined | None = None
+        if isinstance(error, SaidNo):
+            declined = "before" if error.before else "now"
+        return self.end(action, outcome, about, (), task_id, declined)
 
     def end(
         self,
@@ -83,6 +86,7 @@ class ActionLog(SessionPart):
         result: ToolResult,
         changes: tuple[FileChange, ...],
         task_id: str | None,
+        declined: Declined | None = None,
     ) -> ActionFinished:
         """Record the end of an action. If it failed, only the changes found in the files count as made."""
         state = self._state
@@ -91,6 +95,8 @@ class ActionLog(SessionPart):
         seen = () if result.exact else (change.path for change in done if not change.ignored)
         changed = tuple(dict.fromkeys((*result.changed, *seen)))
         dropped = () if outcome == "ok" or task_id or result.then else self._dropped(action)
+        if declined and not task_id:
+            dropped = tuple(range(len(state.queue)))
         # Redact before cutting, because half a secret would not be recognized.
         text = self._session.redactor.clean(result.text)
         same_as = already_shown(state, action.operation, result, text)
@@ -121,6 +127,7 @@ class ActionLog(SessionPart):
             not_run=tuple(state.queue[place].operation for place in dropped),
             not_run_at=dropped,
             then=result.then,
+            declined=declined,
             task_id=task_id,
         )
         self._session.record(ended, *result.events, *self._kept.take_notices())

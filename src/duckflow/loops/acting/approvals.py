@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from duckflow.domain.files.changes import ToolEffect
 from duckflow.domain.files.effects import Effects
 from duckflow.domain.lines import TextLine, line
 from duckflow.domain.questions.approval import Approval, ApprovalScope
+from duckflow.domain.reduce.objective import digest_of
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import one_line
 from duckflow.safety.files.access import Permit
@@ -72,6 +73,7 @@ def ask_about(
         editable=outline.proposal.content is not None,
         before=outline.before,
         outside=outline.outside,
+        drafts=_drafts(action, outline),
         folders=tuple(bulk.path for bulk in outline.effects.bulk) if outline.effects else (),
     )
 
@@ -81,6 +83,24 @@ def permit_of(approval: Approval | None) -> Permit | None:
     if approval is None or approval.action.operation in ("shell.run", "shell.start"):
         return None
     return Permit(approval.before, approval.outside, approval.folders)
+
+
+def _drafts(action: Action, outline: ChangeOutline) -> tuple[str, ...]:
+    """Return hashes by which a draft is recognized when the model proposes it again in other words."""
+    # A plan keeps its id when it changes, so what is asked about does not follow from the arguments.
+    own = () if outline.effect == "consent" else (digest_of((action,)),)
+    if outline.effects is not None:
+        return (*own, _hash_of([action.operation, _what_it_did(action, outline.effects)]))
+    changed = changed_lines(outline.proposal.difference) or outline.proposal.difference
+    return (*own, _hash_of([action.operation, sorted(outline.before), changed])) if changed else own
+
+
+def _what_it_did(action: Action, effects: Effects) -> Sequence[object]:
+    """List the effects of a command. What git writes differs each time, so there the command counts."""
+    files = [one for one in effects.effects if ".git" not in one.path.split("/")]
+    done = [[one.path, one.kind, one.after, one.mode_after, one.moved_from, one.link_target] for one in files]
+    built = [[one.path, one.deleted] for one in effects.bulk]
+    return [*done, *built] or [[action.args.get("command")]]
 
 
 def _digest(root: Path, action: Action, outline: ChangeOutline) -> str:
@@ -94,6 +114,10 @@ def _digest(root: Path, action: Action, outline: ChangeOutline) -> str:
         outline.scripts,
         outline.effects.model_dump_json() if outline.effects else "",
     ]
+    return _hash_of(bound)
+
+
+def _hash_of(bound: object) -> str:
     text = json.dumps(bound, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 

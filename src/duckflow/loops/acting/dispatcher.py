@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from duckflow.dialects.dialect import DecisionResult
 from duckflow.domain import events
 from duckflow.domain.decision import Action
-from duckflow.domain.errors import Refused, ToolError, UsageError
+from duckflow.domain.errors import Refused, SaidNo, ToolError, UsageError
 from duckflow.domain.frozen import replace
 from duckflow.domain.questions.approval import Approval
 from duckflow.domain.reduce.objective import digest_of
@@ -23,6 +23,8 @@ from duckflow.safety.redaction.redactor import refuse_markers
 from duckflow.safety.uncancelled import shielded
 from duckflow.tools.catalogue import Catalogue, ResolvedCall
 from duckflow.tools.shell import TAKE_OVER
+
+SAID_NO_BEFORE = "The user said no to exactly this before. Do not propose it again, do what they want."
 
 
 @dataclass(eq=False)
@@ -184,11 +186,14 @@ class Dispatcher(SessionPart):
     async def refuse(self, answered: events.ApprovalAnswered) -> None:
         """Record a refusal, and discard the effects of a command on its copy."""
         action, *rest = self._state.queue
+        path = action.args.get("path")
         refusal = events.ActionFinished(
             action_id="",
             operation=action.operation,
             outcome="refused",
             text=_said_no(action, answered.reason),
+            path=path if isinstance(path, str) else None,
+            declined="now",
             evidence_id=self._session.next_evidence_id(),
             not_run=tuple(left.operation for left in rest),
         )
@@ -201,7 +206,7 @@ class Dispatcher(SessionPart):
             answer = self._state.task_answer
             if answer is not None and not answer.yes:
                 await self._effects.discard(call.action)
-                raise Refused(_said_no(call.action, answer.reason))
+                raise SaidNo(_said_no(call.action, answer.reason))
             if answer is not None and answer.edited is not None:
                 call = self._resolve(answer.edited)
             reviewed = await self._review(call, None)
@@ -215,9 +220,18 @@ class Dispatcher(SessionPart):
             await self._session.wait_until(lambda state: state.approval is None)
 
     async def _review(self, call: ResolvedCall, objection: str | None) -> ReviewedCall:
+        state, digest = self._state, digest_of((call.action,))
+        if digest in state.refused:
+            raise SaidNo(SAID_NO_BEFORE, before=True)
+        reviewed = await self._judge(call, objection, digest)
+        if reviewed.approval is not None and not set(reviewed.approval.drafts).isdisjoint(state.refused):
+            await self._effects.discard(call.action)
+            raise SaidNo(SAID_NO_BEFORE, before=True)
+        return reviewed
+
+    async def _judge(self, call: ResolvedCall, objection: str | None, digest: str) -> ReviewedCall:
         if call.tool.operation == TAKE_OVER:
             return ReviewedCall(call, await self._effects.question(self._state, call))
-        digest = digest_of((call.action,))
         if self._hook_answer is None or self._hook_answer[0] != digest:  # hooks see each call once (L5)
             self._hook_answer = digest, await self._hooks.before(call)
         return await self._gate.review(self._state, call, objection, self._hook_answer[1])
@@ -240,4 +254,4 @@ class Dispatcher(SessionPart):
 
 def _said_no(action: Action, reason: str) -> str:
     said = f"The user said no: {reason}" if reason else "The user said no."
-    return f"{said} What the command changed was thrown away." if action.operation == TAKE_OVER else said
+    return f"What the command changed was thrown away. {said}" if action.operation == TAKE_OVER else said

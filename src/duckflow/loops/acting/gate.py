@@ -14,7 +14,6 @@ from duckflow.domain.files.changes import ToolEffect
 from duckflow.domain.frozen import replace
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.questions.approval import Approval, ApprovalScope
-from duckflow.domain.reduce.objective import digest_of
 from duckflow.domain.state import AgentState
 from duckflow.loops.acting.approvals import ChangeOutline, ask_about
 from duckflow.loops.acting.file_versions import file_tool_findings
@@ -34,9 +33,6 @@ from duckflow.safety.policy.risk import ActionFacts, Assessment, added_text, ass
 from duckflow.safety.sandbox.view.levels import Sandbox
 from duckflow.tools.catalogue import Proposal, ResolvedCall
 
-SAID_NO_BEFORE = (
-    "The user said no to exactly this before. Do not try it again: do something else, or say why it matters."
-)
 _CHANGING = ("write_file", "edit_file", "delete_file", "move_file")
 _SCRIPT = lazy_regex(r"#!\s*/")
 _PLACES: dict[Protection, Place] = {
@@ -90,8 +86,6 @@ class Gate:
         self, state: AgentState, call: ResolvedCall, objection: str | None, hooked: str = ""
     ) -> ReviewedCall:
         """Return the call and its question. `hooked` is a hook's reason to ask. Raise Refused if denied."""
-        if digest_of((call.action,)) in state.refused:
-            raise Refused(SAID_NO_BEFORE)
         targets = await asyncio.to_thread(self._look, call)
         case = await self._case(state, call, targets)
         _refuse_denied(decide(state.mode, case))

@@ -55,7 +55,7 @@ class UserAnswers(SessionPart):
             ConsultationAnswered(consultation_id=consultation.consultation_id, answer=answer, told=told),
             *((Reply(text=reply),) if reply else ()),
         )
-        self._pacing.answered()
+        self._pacing.answered(consultation.kind)
         if effect.ends == "accepted":
             self._steps.accept()
         if effect.ends is not None:

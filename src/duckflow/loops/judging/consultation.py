@@ -29,8 +29,11 @@ SPENT = ("limit", "budget")
 LOST = "model"
 """Cause of an escalation when the model itself failed."""
 
-CARRY_ON: tuple[Choice, ...] = ("go_on", "accept", "simplify", "different_way")
+CARRY_ON: tuple[Choice, ...] = ("go_on", "accept", "simplify", "different_way", "stop")
 """Choices after a used-up limit or a failed model, where the work itself is not at fault."""
+
+AGAIN: tuple[Choice, ...] = ("reconsider",)
+"""Further choice if the model keeps proposing what the user refused."""
 
 PARTS = ("request", "attempts", "score", "missing", "collected", "checks", "quality")
 """Parts of the situation report, in order (J5)."""
@@ -56,6 +59,7 @@ WISHES: dict[Choice, str] = {
     "technical_help": "The user asked for the obstacle and was told what follows. Change nothing yet.",
     "cut_rules": "The project's rules are too long: you see only their beginning.",
     "leave_rules_out": "The project's rules are too long, and the user wants you to work without them.",
+    "reconsider": "The user wants to see again what they refused: propose it once more.",
 }
 """Texts for the model about choices that leave the request open."""
 
@@ -73,15 +77,16 @@ def consult(
     known |= values
     # A used-up limit has its own text, because the work may have made progress.
     spent = (kind == "over_exertion" and cause in SPENT) or cause == LOST
+    again = kind == "instead" and cause == "again"
     return ConsultationRequested(
         kind=kind,
         consultation=Consultation(
             consultation_id=f"c{state.seq + 1}",
             kind=kind,
-            situation=f"consultation.{kind}_{cause}" if spent else f"consultation.{kind}",
+            situation=f"consultation.{kind}_{cause}" if spent or again else f"consultation.{kind}",
             values=known,
             findings=tuple(_findings(state, kind, "" if spent else cause, known)),
-            choices=CARRY_ON if spent else CHOICES[kind],
+            choices=CARRY_ON if spent else (*AGAIN, *CHOICES[kind]) if again else CHOICES[kind],
         ),
     )
 
@@ -111,7 +116,7 @@ def _findings(
         yield line("consultation.report.unknown", **values)
     elif kind == "rules" and cause:
         yield line(cause, **values)
-    elif state.request is not None:
+    elif state.request is not None and kind != "instead":
         yield from _reasons(state, state.request, kind, cause)
 
 

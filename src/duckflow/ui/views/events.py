@@ -60,6 +60,8 @@ class Describer:
         self._running: dict[str, Action] = {}
         self._asked: Approval | None = None
         self._background = False
+        self._refused = False
+        """True if the open question is what to do instead of a refused action."""
 
     def __call__(self, event: Event) -> EventDescription | None:
         """Return the description of an event, None if the user need not see it."""
@@ -80,7 +82,10 @@ class Describer:
                 return EventDescription("question", shown, difference=visible(event.approval.difference))
             case events.RequestFinished():
                 kind, tone, said = "outcome", "warning", self._outcome_line(event)
+                self._refused = False
             case _:
+                if isinstance(event, events.ConsultationRequested):
+                    self._refused = event.kind == "instead"
                 if isinstance(event, events.TaskListStarted | events.TaskReported):
                     self._background = isinstance(event, events.TaskListStarted)
                 if type(event) not in _TABLE:
@@ -96,6 +101,8 @@ class Describer:
             return text(f"stopped.{event.outcome}") if event.outcome in ("stopped", "interrupted") else ""
         if event.outcome in ("done", "accepted", "provider_error"):
             return ""  # an earlier event says so
+        if event.outcome == "consultation" and self._refused:
+            return text("outcome.instead", session=self._session_id)
         if event.outcome != "awaiting_approval":
             return text(f"outcome.{event.outcome}", session=self._session_id)
         offered = [text("outcome.or_always")] if self._asked and self._asked.kind else []
@@ -130,11 +137,17 @@ def effort_line(effort: EffortChoice) -> str:
     return text("effort.now", effort=effort, means=text(f"effort.means.{effort}"))
 
 
-def consultation_text(consultation: Consultation) -> str:
-    """Return the text of a consultation: situation, findings, and numbered choices."""
+def situation_text(consultation: Consultation) -> str:
+    """Return the situation of a consultation, and the findings about it."""
     lines = [text(consultation.situation, **consultation.values)]
     lines += [text(finding.key, **finding.values) for finding in consultation.findings]
-    lines.append(text("consultation.ways"))
+    return visible("\n".join(lines))
+
+
+def consultation_text(consultation: Consultation) -> str:
+    """Return the text of a consultation: situation, findings, and numbered choices."""
+    lines = [situation_text(consultation)]
+    lines += [text("consultation.ways")] if consultation.kind != "instead" else []
     for number, choice in enumerate(consultation.choices, start=1):
         lines.append(f"  {number}. {text(f'consultation.choice.{choice}')}")
     return visible("\n".join(lines))
@@ -143,14 +156,17 @@ def consultation_text(consultation: Consultation) -> str:
 _COMMAND = "shell.run"
 _WRITES = (_COMMAND, "shell.start", "shell.read", "shell.stop")
 _TONES: Mapping[ActionOutcome, Tone] = {"ok": "good", "failed": "bad"}
-_USERS_NO = "The user said no"
 _RESULT = 160
 _TAIL = 3
 _HOOK = 80
 
 
-def _describe_action(event: events.ActionFinished, action: Action | None) -> EventDescription:
+def _describe_action(event: events.ActionFinished, action: Action | None) -> EventDescription | None:
     """Tools answer the model, in English: readers of other languages see only the action and its outcome."""
+    if event.declined == "now":
+        return None  # the user's answer was shown
+    if event.declined == "before":
+        return EventDescription("action", text("action.declined_before"), "quiet")
     said = [line for line in event.text.strip().split("\n") if line.strip()]
     ended = event.operation == _COMMAND and event.outcome == "ok"
     outcome: ActionOutcome = "failed" if ended and event.exit_code != 0 else event.outcome
@@ -170,8 +186,7 @@ def _describe_action(event: events.ActionFinished, action: Action | None) -> Eve
         output = _in_our_words(said[1:], event.changed)
         hidden = max(len(output) - _TAIL, 0)
         return EventDescription("action", line, tone, tuple(output[-_TAIL:]), hidden)
-    told = event.outcome == "refused" and event.text.startswith(_USERS_NO)  # the answer was already shown
-    hidden = 0 if outcome == "ok" or told else len(said) - (1 if reason else 0)
+    hidden = 0 if outcome == "ok" else len(said) - (1 if reason else 0)
     return EventDescription("action", line, tone, hidden=hidden)
 
 

@@ -19,7 +19,7 @@ from duckflow.i18n.catalogue import text
 from duckflow.ui.output.diff import difference_rows
 from duckflow.ui.output.escaping import harmless, visible
 from duckflow.ui.views.approval import approval_view
-from duckflow.ui.views.events import Describer, consultation_text
+from duckflow.ui.views.events import Describer, situation_text
 from duckflow.ui.views.live.progress import MARKS, task_name
 from duckflow.ui.views.live.status_bar import short_model
 
@@ -156,7 +156,6 @@ def approval_payload(approval: Approval) -> Payload:
 
 def consultation_payload(asked: Consultation) -> Payload:
     """Return the situation and the choices of a consultation."""
-    situation = consultation_text(asked).split(f"\n{text('consultation.ways')}", 1)[0]
     choices = [
         {"name": one, "label": text(f"consultation.choice.{one}"), "words": effect_of(one).needs_words}
         for one in asked.choices
@@ -164,7 +163,7 @@ def consultation_payload(asked: Consultation) -> Payload:
     return {
         "kind": "consultation",
         "question_hash": hash_of(asked),
-        "question": situation,
+        "question": situation_text(asked),
         "choices": choices,
     }
 
