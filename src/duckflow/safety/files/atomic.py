@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.patterns import lazy_regex
-from duckflow.safety.descriptors import CREATE, READ, closing_fd, temporary_in
+from duckflow.safety.descriptors import CREATE, READ, closing_fd, temporary_in, temporary_name
 from duckflow.safety.files.confined_open import rename_to_new
+from duckflow.safety.files.replacing import NotAsExpected, Place, move_aside, put_in_place
 
 ANY = "any"
 """Value for `expected`: replace the file whatever its content."""
@@ -86,9 +87,27 @@ def replace(
         compare(place, read_now(place), before.digest if before else None)
         if before is None:
             rename_to_new((folder, temporary), (folder, name))
-        else:
-            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    if before is not None:
+        _exchange(place, temporary, before)
     os.fsync(folder)
+
+
+def _exchange(place: FilePlace, temporary: str, before: FileContent) -> None:
+    """Put the new file in the place of the old one, unless someone changed that since it was read."""
+    new, target = (place.folder, temporary), (place.folder, place.name)
+    try:
+        exchanged = put_in_place(new, target, lambda at: _is_still(place, at, before))
+    except NotAsExpected as exc:
+        raise _changed(place) from exc
+    if exchanged:
+        os.unlink(temporary, dir_fd=place.folder)
+
+
+def _is_still(place: FilePlace, at: Place, before: FileContent) -> bool:
+    with suppress(ToolError):
+        now = read_now(place._replace(name=at[1]))
+        return now is not None and now.data == before.data
+    return False
 
 
 def remove(place: FilePlace, expected: str | None, keep: Keep | None = None) -> None:
@@ -97,7 +116,12 @@ def remove(place: FilePlace, expected: str | None, keep: Keep | None = None) -> 
     if keep is not None:
         keep(place, before, None)
         compare(place, read_now(place), before.digest)
-    os.unlink(place.name, dir_fd=place.folder)
+    aside = place.folder, temporary_name()
+    try:
+        move_aside((place.folder, place.name), aside, lambda at: _is_still(place, at, before))
+    except NotAsExpected as exc:
+        raise _changed(place) from exc
+    os.unlink(aside[1], dir_fd=place.folder)
     os.fsync(place.folder)
 
 
@@ -146,7 +170,12 @@ def compare(place: FilePlace, found_now: FileContent | None, expected: str | Non
         raise ChangedMeanwhile(f"{place.path}: was removed meanwhile; nothing was changed.")
     if expected is None:
         raise ChangedMeanwhile(f"{place.path}: was made by someone else; read it. Nothing was changed.")
-    raise ChangedMeanwhile(f"{place.path}: was changed by someone else; read it again. Nothing was changed.")
+    raise _changed(place)
+
+
+def _changed(place: FilePlace) -> ChangedMeanwhile:
+    said = f"{place.path}: was changed by someone else; read it again. Nothing was changed."
+    return ChangedMeanwhile(said)
 
 
 def read_all(opened: int, path: str, cap: int) -> bytes:

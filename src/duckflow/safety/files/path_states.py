@@ -5,18 +5,19 @@ import hashlib
 import os
 import stat
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.files.changes import FOLDER, LINK, FileChange
-from duckflow.safety.descriptors import READ, closing_fd, temporary_in
+from duckflow.safety.descriptors import READ, closing_fd, temporary_in, temporary_name
 from duckflow.safety.files import atomic
 from duckflow.safety.files.atomic import LARGEST, ChangedMeanwhile, FilePlace
 from duckflow.safety.files.confined_open import ConfinedFolder
 from duckflow.safety.files.errors import as_tool_errors
 from duckflow.safety.files.git_directory import split_root
+from duckflow.safety.files.replacing import NotAsExpected, Place, move_aside
 
 Finding = Literal["done", "not_done", "unknown"]
 """Result of comparing a recorded change with the file as it is now (SAFETY 12)."""
@@ -134,7 +135,13 @@ def _write(place: FilePlace, wanted: PathState, expected: str | None) -> None:
 
 def _remove(place: FilePlace, now: PathState) -> None:
     if now.word != FOLDER:
-        os.unlink(place.name, dir_fd=place.folder)
+        aside = place.folder, temporary_name()
+        try:
+            move_aside((place.folder, place.name), aside, lambda at: _is(place, at, now))
+        except NotAsExpected as exc:
+            said = f"{place.path}: was changed by someone else. Nothing was changed."
+            raise ChangedMeanwhile(said) from exc
+        os.unlink(aside[1], dir_fd=place.folder)
         return
     try:
         os.rmdir(place.name, dir_fd=place.folder)
@@ -142,6 +149,13 @@ def _remove(place: FilePlace, now: PathState) -> None:
         if exc.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
         raise ToolError(f"{place.path}: is not empty, so it stays.") from exc
+
+
+def _is(place: FilePlace, at: Place, expected: PathState) -> bool:
+    with suppress(ToolError, OSError):
+        now = _look(place._replace(name=at[1]))
+        return now is not None and now.word == expected.word
+    return False
 
 
 def _set_mode(place: FilePlace, mode: int) -> None:

@@ -15,6 +15,9 @@ from duckflow.safety.syscalls import rename_at
 
 Place = tuple[int, str]
 
+Identity = tuple[int, int]
+"""Device and inode number."""
+
 Check = Callable[[Place], bool]
 """Returns whether the file at a place is the expected one."""
 
@@ -30,8 +33,18 @@ class NotAsExpected(OSError):
 def put_in_place(new: Place, target: Place, is_expected: Check) -> bool:
     """Put a new file in the place of the target. The old one is then at the place of the new one.
 
-    Returns False if the file system can't exchange files; then the old file is gone.
+    Returns False if the file system can't exchange files; then the old file is gone. If this fails, the new
+    file is removed.
     """
+    ours = identity_at(new)
+    try:
+        return _exchange(new, target, is_expected, ours)
+    except BaseException:
+        remove_if_same(new, ours)
+        raise
+
+
+def _exchange(new: Place, target: Place, is_expected: Check, ours: Identity | None) -> bool:
     try:
         rename_at(new, target, _EXCHANGE)
     except FileNotFoundError as exc:
@@ -43,7 +56,6 @@ def put_in_place(new: Place, target: Place, is_expected: Check) -> bool:
             raise NotAsExpected(errno.ESTALE, "changed meanwhile") from exc
         os.rename(new[1], target[1], src_dir_fd=new[0], dst_dir_fd=target[0])
         return False
-    ours = _identity(target)
     if not is_expected(new):
         put_back(new, target, ours)
         raise NotAsExpected(errno.ESTALE, "changed meanwhile")
@@ -58,17 +70,17 @@ def move_aside(target: Place, aside: Place, is_expected: Check) -> None:
         raise NotAsExpected(errno.ESTALE, "changed meanwhile")
 
 
-def put_back(held: Place, target: Place, ours: tuple[int, int] | None) -> None:
+def put_back(held: Place, target: Place, ours: Identity | None) -> None:
     """Exchange again, so that the target is the newest file that is not ours. Ours is then at `held`."""
     for _ in range(_MOST_EXCHANGES):
-        before = _identity(held)
+        before = identity_at(held)
         try:
             rename_at(held, target, _EXCHANGE)
         except FileNotFoundError:
             with suppress(OSError):
                 rename_to_new(held, target)
             return
-        if _identity(held) == ours:
+        if identity_at(held) == ours:
             return
         ours = before  # someone replaced ours: the file that came out now is the newest
 
@@ -81,11 +93,19 @@ def give_back(aside: Place, target: Place) -> None:
         os.unlink(aside[1], dir_fd=aside[0])
 
 
-def _identity(place: Place) -> tuple[int, int] | None:
+def identity_at(place: Place) -> Identity | None:
+    """Return device and inode number of what is at a place, None if there is nothing."""
     with suppress(OSError):
         found = os.stat(place[1], dir_fd=place[0], follow_symlinks=False)
         return found.st_dev, found.st_ino
     return None
+
+
+def remove_if_same(place: Place, ours: Identity | None) -> None:
+    """Remove a file that Duckflow made, but nothing that someone else put there."""
+    if ours is not None and identity_at(place) == ours:
+        with suppress(OSError):
+            os.unlink(place[1], dir_fd=place[0])
 
 
 def same_file(one: os.stat_result, other: os.stat_result) -> bool:

@@ -23,6 +23,7 @@ from duckflow.safety.descriptors import (
     open_readable,
     set_mode,
     temporary_in,
+    temporary_name,
 )
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.atomic import LARGEST
@@ -317,9 +318,9 @@ class CopyWriter:
                 os.mkdir(name, 0o700, dir_fd=folder)
             _set_mode(folder, name, (effect.mode_after or 0) | stat.S_IRWXU)
         elif effect.type == "link":
-            with temporary_in(folder) as temporary:
-                os.symlink(effect.link_target, temporary, dir_fd=folder)
-                self._put((folder, temporary), (folder, name), effect, found)
+            temporary = temporary_name()
+            os.symlink(effect.link_target, temporary, dir_fd=folder)
+            self._put((folder, temporary), (folder, name), effect, found)
         else:
             self._put_file(effect, (folder, name), found)
 
@@ -366,13 +367,17 @@ class CopyWriter:
                     raise OSError(errno.ESTALE, said)
             if times := self._copy.shown.times.get(effect.path):
                 os.utime(temporary, ns=times, dir_fd=folder, follow_symlinks=False)
-            self._put((folder, temporary), target, effect, found)
+        self._put((folder, temporary), target, effect, found)
 
     def _put(self, new: Place, target: Place, effect: Effect, found: Found | None) -> None:
-        if found is None:
-            rename_to_new(new, target)
-        else:
+        if found is not None:
             self._aside.replace(new, target, effect.path, found)
+            return
+        try:
+            rename_to_new(new, target)
+        except OSError:
+            os.unlink(new[1], dir_fd=new[0])
+            raise
 
     def _place(self, path: str) -> tuple[int, str]:
         above, _, name = path.rpartition("/")

@@ -14,12 +14,13 @@ from typing import NamedTuple
 from duckflow.safety.descriptors import closing_fd, open_readable, temporary_name
 from duckflow.safety.files.confined_open import FOLDER
 from duckflow.safety.files.replacing import (
-    NotAsExpected,
     Place,
     give_back,
+    identity_at,
     move_aside,
     put_back,
     put_in_place,
+    remove_if_same,
     same_file,
 )
 from duckflow.safety.sandbox.copy.layers import file_digest, text_digest
@@ -69,13 +70,7 @@ class SetAside:
 
     def replace(self, new: Place, target: Place, path: str, found: Found) -> None:
         """Put new content in the place of a file that must be as it was found."""
-        try:
-            exchanged = put_in_place(new, target, lambda place: is_as_found(place, found))
-        except NotAsExpected:
-            with suppress(FileNotFoundError):
-                os.unlink(new[1], dir_fd=new[0])
-            raise
-        if exchanged:
+        if put_in_place(new, target, lambda place: is_as_found(place, found)):
             self._hold(path, new, target, replaced=True)
 
     def remove(self, target: Place, path: str, found: Found) -> None:
@@ -116,9 +111,10 @@ class SetAside:
             if not held.replaced:
                 give_back(held.place, held.target)
                 return
-            with suppress(OSError):
-                ours = os.stat(held.target[1], dir_fd=held.target[0], follow_symlinks=False)
-                put_back(held.place, held.target, (ours.st_dev, ours.st_ino))
+            ours = identity_at(held.target)
+            put_back(held.place, held.target, ours)
+            remove_if_same(held.place, ours)
+            return
         with suppress(FileNotFoundError):
             os.unlink(held.place[1], dir_fd=held.place[0])
 
