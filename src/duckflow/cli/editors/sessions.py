@@ -154,9 +154,9 @@ class EditorSessions:
 
     async def tell_usage(self, opened: EditorSession) -> None:
         """Send the use of the context and the cost if they have changed."""
-        state = opened.session.state
-        if not state.prompt_tokens:
+        if not self._has(opened) or not opened.session.state.prompt_tokens:
             return
+        state = opened.session.state
         with suppress(ProviderError):  # the next message fails with the same error, and reports it
             update = usage_update(state, (await opened.session.app.model.traits()).window)
             if update != opened.told_usage:
