@@ -1,6 +1,7 @@
 """Commands that go on in the background, through the operations: started, asked, read, stopped (G11)."""
 
 import asyncio
+import hashlib
 import secrets
 from collections.abc import Callable
 from pathlib import Path
@@ -94,15 +95,16 @@ async def test_G11_a_question_about_a_copy_in_use_is_about_what_was_shown(folder
     ]
     async with engine(folder, *steps, mode="ask") as duck:
         assert await duck.app.chat.say("go") == "awaiting_approval"
+        (shown,) = (one for one in duck.app.shell._live.reported.effects if one.path == "busy")
         upper = Path(duck.app.shell._live.copy.upper)
         size = (upper / "busy").stat().st_size
         await until(lambda: (upper / "busy").stat().st_size > size)
         assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "awaiting_approval"
         assert (folder / "own").read_text() == "mine\n"
-        assert not (folder / "busy").exists()
+        assert hashlib.sha256((folder / "busy").read_bytes()).hexdigest() == shown.after
         assert duck.state.background_commands == ()
         assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
-        assert (folder / "busy").exists()
+        assert (folder / "busy").stat().st_size > shown.size
 
 
 async def test_G11_it_is_stopped_with_ctrl_c_and_what_it_did_is_offered(folder: Path):
