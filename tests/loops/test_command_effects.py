@@ -89,7 +89,7 @@ async def test_G3_each_mode_asks_about_the_effects_it_should_and_changes_nothing
             if mode == "plan" and command == CHANGES and "Thrown away" not in duck.of(ActionFinished)[0].text:
                 wrong.append("plan does not say that it threw something away")
             if asked:
-                await duck.app.chat.answer(AnswerApproval(yes=False))
+                await duck.app.chat.answer(AnswerApproval(yes=False, reason="not that"))
     assert not wrong
 
 
@@ -426,11 +426,11 @@ async def test_G9_a_crash_while_effects_are_taken_over_is_finished_and_can_be_un
     before = tree(folder)
     real, made = CopyWriter._change, []
 
-    def dying(self, effect):
+    def dying(self, effect, *how):
         if len(made) == 7:
             raise Killed
         made.append(effect)
-        real(self, effect)
+        real(self, effect, *how)
 
     async with engine(folder, decision("", run(WORK)), mode="auto") as duck:
         session = duck.state.session_id

@@ -67,6 +67,7 @@ def test_a_read_only_folder_and_closed_files_are_said_clearly(disk_path):
         "move ToolError other: may not be accessed: permission denied by the operating system.",
         "inside ToolError secret: may not be accessed: permission denied by the operating system.",
         "tree passed",
-        f"root UsageError workspace.no_access (path={disk_path}/secret)",
+        f"root UsageError The folder {disk_path}/secret can't be opened. Check its permissions, "
+        "or name another with --workspace.",
     ]
     assert sorted(path.name for path in disk_path.iterdir()) == ["closed", "mine", "secret"]

@@ -3,22 +3,31 @@
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from duckflow.domain.decision import Action, Decision, TaskProfile
-from duckflow.domain.errors import UserError
-from duckflow.domain.extensions import HookEvent, HookOutcome
 from duckflow.domain.files.changes import FileChange, LeftFile, ToolEffect
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.model import ChatMessage, EffortChoice, Picture, TierName, Usage
+from duckflow.domain.model import ChatMessage, EffortChoice, Picture
 from duckflow.domain.modes import Mode
 from duckflow.domain.pacing.limits import LoopLimit, LoopTrace
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals
 from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.domain.questions.consultation import ChooseWay, Consultation, ConsultationKind
+from duckflow.domain.session_events import (
+    EffortChanged,
+    ErrorReported,
+    HookRan,
+    MemoryKept,
+    MemoryRecalled,
+    ModeChanged,
+    ModelChanged,
+    RequestRated,
+    SessionTitled,
+    UsageReported,
+)
 from duckflow.domain.transitions import Step
 from duckflow.domain.work.checks import CheckResult
-from duckflow.domain.work.memory import MemoryKind
 from duckflow.domain.work.objective import Evidence, ExecutionPlan, RequirementItem, SatisfactionEvaluation
 from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.domain.work.plan import Plan, TaskList
@@ -305,14 +314,6 @@ class VerifySet(Frozen):
     command: str
 
 
-class RequestRated(Frozen):
-    """The user rated the last request, from 1 to 10 (J7)."""
-
-    type: Literal["request_rated"] = "request_rated"
-    request_id: str
-    rating: int
-
-
 class PlanChanged(Frozen):
     """A plan was created, changed or deleted; `change` says which."""
 
@@ -359,89 +360,6 @@ class Reply(Frozen):
 
     type: Literal["reply"] = "reply"
     text: str
-
-
-class UsageReported(Frozen):
-    """Usage of one model call. `cost_usd` is None if the price is unknown."""
-
-    type: Literal["usage"] = "usage"
-    tier: TierName
-    model: str
-    output: str
-    tokens: Usage
-    cost_usd: float | None = None
-
-
-class ModeChanged(Frozen):
-    """The user chose another permission mode."""
-
-    type: Literal["mode_changed"] = "mode_changed"
-    mode: Mode
-
-
-class ModelChanged(Frozen):
-    """The user chose another model for the rest of the session."""
-
-    type: Literal["model_changed"] = "model_changed"
-    model: str
-
-
-class EffortChanged(Frozen):
-    """The user chose how much models think for the rest of the session."""
-
-    type: Literal["effort_changed"] = "effort_changed"
-    effort: EffortChoice
-
-
-class SessionTitled(Frozen):
-    """The session got a short title for lists of sessions."""
-
-    type: Literal["session_titled"] = "session_titled"
-    title: str
-
-
-class MemoryKept(Frozen):
-    """A note was stored for later sessions, for one folder or for all."""
-
-    type: Literal["memory_kept"] = "memory_kept"
-    kind: MemoryKind
-    text: str
-    workspace: str = ""
-
-
-class MemoryRecalled(Frozen):
-    """Notes from earlier sessions that relate to the request were found, best match first."""
-
-    type: Literal["memory_recalled"] = "memory_recalled"
-    texts: tuple[str, ...]
-
-
-class HookRan(Frozen):
-    """A hook ran: a command of the user, or of a project the user trusts (L5)."""
-
-    type: Literal["hook"] = "hook"
-    hook: HookEvent
-    command: str
-    outcome: HookOutcome
-    reason: str = ""
-    tool: str = ""
-    told: str = ""
-    """Message for the model, unless it is part of the action's result."""
-
-
-class ErrorReported(Frozen):
-    """An error or notice for the user: a catalogue key and its values."""
-
-    type: Literal["error"] = "error"
-    key: str
-    values: dict[str, JsonValue] = Field(default_factory=dict)
-    notice: bool = False
-    """True for a notice: nothing went wrong."""
-
-    @classmethod
-    def of(cls, error: UserError) -> "ErrorReported":
-        """Return the event for a user error."""
-        return cls(key=error.key, values={name: str(value) for name, value in error.values.items()})
 
 
 class RequestFinished(Frozen):

@@ -3,7 +3,6 @@
 import io
 import os
 import struct
-import zipfile
 from contextlib import suppress
 from functools import cache
 
@@ -79,6 +78,8 @@ def _is_windows_program(content: bytes) -> bool:
 def _is_archive(content: bytes) -> bool:
     if not content.startswith(b"PK\x03\x04"):
         return False
+    import zipfile  # noqa: PLC0415 - few files are archives
+
     with suppress(zipfile.BadZipFile, ValueError, OSError), zipfile.ZipFile(io.BytesIO(content)) as archive:
         return bool(archive.infolist())
     return False

@@ -1,0 +1,103 @@
+"""Events about the session as a whole: model, mode, costs, memory, hooks, errors. All events: `events.py`."""
+
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from duckflow.domain.errors import UserError
+from duckflow.domain.extensions import HookEvent, HookOutcome
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.model import EffortChoice, TierName, Usage
+from duckflow.domain.modes import Mode
+from duckflow.domain.work.memory import MemoryKind
+
+
+class RequestRated(Frozen):
+    """The user rated the last request, from 1 to 10 (J7)."""
+
+    type: Literal["request_rated"] = "request_rated"
+    request_id: str
+    rating: int
+
+
+class UsageReported(Frozen):
+    """Usage of one model call. `cost_usd` is None if the price is unknown."""
+
+    type: Literal["usage"] = "usage"
+    tier: TierName
+    model: str
+    output: str
+    tokens: Usage
+    cost_usd: float | None = None
+
+
+class ModeChanged(Frozen):
+    """The user chose another permission mode."""
+
+    type: Literal["mode_changed"] = "mode_changed"
+    mode: Mode
+
+
+class ModelChanged(Frozen):
+    """The user chose another model for the rest of the session."""
+
+    type: Literal["model_changed"] = "model_changed"
+    model: str
+
+
+class EffortChanged(Frozen):
+    """The user chose how much models think for the rest of the session."""
+
+    type: Literal["effort_changed"] = "effort_changed"
+    effort: EffortChoice
+
+
+class SessionTitled(Frozen):
+    """The session got a short title for lists of sessions."""
+
+    type: Literal["session_titled"] = "session_titled"
+    title: str
+
+
+class MemoryKept(Frozen):
+    """A note was stored for later sessions, for one folder or for all."""
+
+    type: Literal["memory_kept"] = "memory_kept"
+    kind: MemoryKind
+    text: str
+    workspace: str = ""
+
+
+class MemoryRecalled(Frozen):
+    """Notes from earlier sessions that relate to the request were found, best match first."""
+
+    type: Literal["memory_recalled"] = "memory_recalled"
+    texts: tuple[str, ...]
+
+
+class HookRan(Frozen):
+    """A hook ran: a command of the user, or of a project the user trusts (L5)."""
+
+    type: Literal["hook"] = "hook"
+    hook: HookEvent
+    command: str
+    outcome: HookOutcome
+    reason: str = ""
+    tool: str = ""
+    told: str = ""
+    """Message for the model, unless it is part of the action's result."""
+
+
+class ErrorReported(Frozen):
+    """An error or notice for the user: a catalogue key and its values."""
+
+    type: Literal["error"] = "error"
+    key: str
+    values: dict[str, JsonValue] = Field(default_factory=dict)
+    notice: bool = False
+    """True for a notice: nothing went wrong."""
+
+    @classmethod
+    def of(cls, error: UserError) -> "ErrorReported":
+        """Return the event for a user error."""
+        return cls(key=error.key, values={name: str(value) for name, value in error.values.items()})
