@@ -12,7 +12,7 @@ import duckflow
 from duckflow.config.places import cache_dir, state_dir
 from duckflow.domain.errors import UsageError, UserError
 from duckflow.domain.files.programs import find_program, program_environment
-from duckflow.safety.files.workspace import Workspace, refuse_wide_folder
+from duckflow.safety.files.workspace import Workspace, refuse_unsuitable_folder
 from duckflow.safety.sandbox.view.git_settings import ignored_paths
 from duckflow.tools.searching.ripgrep import find_ripgrep
 from duckflow.ui.input.editor import find_editor
@@ -88,10 +88,20 @@ def test_SAFETY_21_home_and_what_is_above_it_are_refused(tmp_path):
     (tmp_path / "alias").symlink_to(home)
     for wide in (home, home.parent, tmp_path / "alias", Path("/"), project / ".."):
         with pytest.raises(UsageError) as refused:
-            refuse_wide_folder(wide, {"HOME": str(home)})
+            refuse_unsuitable_folder(wide, {"HOME": str(home)}, ())
         assert refused.value.key == "workspace.too_wide"
-    refuse_wide_folder(project, {"HOME": str(home)})
-    refuse_wide_folder(project, {})
+    refuse_unsuitable_folder(project, {"HOME": str(home)}, (project / "state",))
+    refuse_unsuitable_folder(project, {}, ())
+
+
+def test_SAFETY_21_folders_of_duckflow_are_refused(tmp_path):
+    state = tmp_path / "state"
+    (state / "copies").mkdir(parents=True)
+    (tmp_path / "alias").symlink_to(state)
+    for ours in (state, state / "copies", tmp_path / "alias/copies"):
+        with pytest.raises(UsageError) as refused:
+            refuse_unsuitable_folder(ours, {}, (tmp_path / "cache", tmp_path / "alias"))
+        assert refused.value.key == "workspace.own_folder"
 
 
 @pytest.mark.parametrize(

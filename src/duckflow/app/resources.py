@@ -22,7 +22,7 @@ from duckflow.loops.hooks.verdicts import HookShell
 from duckflow.loops.session import Session
 from duckflow.loops.steps import Steps
 from duckflow.loops.undo.snapshots import Snapshots
-from duckflow.safety.files.workspace import Workspace, refuse_wide_folder
+from duckflow.safety.files.workspace import Workspace, refuse_unsuitable_folder
 from duckflow.safety.redaction.redactor import Redactor
 from duckflow.safety.redaction.values import known_secrets
 from duckflow.safety.sandbox.shell import Shell
@@ -41,7 +41,7 @@ class SessionResources:
         with ExitStack() as opened:
             self.log = opened.enter_context(closing(opening.log or open_log()))
             self.kept = opened.enter_context(closing(open_kept_files(settings)))
-            refuse_wide_folder(opening.folder, env)
+            refuse_unsuitable_folder(opening.folder, env, closed)
             self.workspace = opened.enter_context(closing(Workspace(opening.folder, denied=closed)))
             self.session = _open_session(opening, self.log, self.workspace, Redactor(known_secrets(env)))
             stack.enter_context(opened.pop_all())

@@ -295,8 +295,10 @@ def _names_of(folder: Path) -> tuple[str, str]:
     return os.path.realpath(folder), str(folder.absolute())
 
 
-def refuse_wide_folder(folder: Path, env: Mapping[str, str]) -> None:
-    """Raise UsageError if the workspace would be the home folder or a folder above it (SAFETY 21)."""
+def refuse_unsuitable_folder(folder: Path, env: Mapping[str, str], closed: Iterable[Path]) -> None:
+    """Raise UsageError for the home folder, a folder above it, and folders of Duckflow (SAFETY 21)."""
     root, home = os.path.realpath(folder), env.get("HOME", "")
     if root == "/" or (home and Path(os.path.realpath(home)).is_relative_to(root)):
         raise UsageError("workspace.too_wide", path=str(folder.absolute()))
+    if any(within(root, os.path.realpath(one)) for one in closed):
+        raise UsageError("workspace.own_folder", path=str(folder.absolute()))
