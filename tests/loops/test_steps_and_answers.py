@@ -75,7 +75,8 @@ async def test_F3_L3_rules_over_their_limit_are_asked_about_and_the_answer_count
 
 
 async def test_J7_what_the_user_accepts_below_the_line_is_accepted_and_not_done(folder: Path):
-    verdict = '{"requirement_scores": [{"requirement": "1", "score": 0.3, "evidence": ["e1"]}]}'
+    scores = '[{"requirement": "1", "score": 0.3, "evidence": ["e1"]}]'
+    verdict = f'{{"requirement_scores": {scores}, "missing_aspects": ["a rhyme"]}}'
     judged = [{"for": "SatisfactionEvaluation", "text": verdict}] * 3
     tries = [
         decision("", {**WRITE, "args": {"path": "a.txt", "content": f"{place}\n"}}) for place in range(3)
