@@ -37,7 +37,7 @@ def stats(*args: str, language: str = "en") -> str:
 def test_J7_the_table_in_english():
     assert stats_text(FIGURES) == (
         "              requests  done  done at once  accepted  attempts  satisfaction  rating\n"
-        "all requests        12   75%           50%         –       1.4          0.86     8.5\n"
+        "all requests        12   75%           50%         –       1.4           86%     8.5\n"
         "target                     –           95%         –       1.6             –     8.5\n"
         "by kind of task\n"
         "  debugging         10   70%           40%         –       1.5             –       –\n"

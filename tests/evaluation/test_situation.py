@@ -23,7 +23,7 @@ def test_the_report_has_all_six_parts_J5():
     assert situation_of(made) == {
         "request": "Make a.py",
         "attempts": 1,
-        "score": "0.46",
+        "score": "45 %",
         "missing": "  • no test\n  • no loop",
         "collected": "  • e1 read b.py",
         "quality": "Half of it works.",

@@ -191,7 +191,7 @@ async def test_I6_taking_stock_says_what_there_is_to_both(tmp_path: Path):
     async with consulted(tmp_path, "confusion") as (duck, server):
         await duck.app.chat.choose(ChooseWay(choice="sort_out"))
         stock = duck.of(Reply)[0].text
-        for part in ("print hello", "it prints hello (0.40)", "gone.txt", "nothing is printed"):
+        for part in ("print hello", "it prints hello (40 %)", "gone.txt", "nothing is printed"):
             assert part in stock
         assert stock in last_prompt(server)
 
@@ -258,7 +258,7 @@ async def test_I6_every_question_can_be_read_and_has_its_reasons(tmp_path: Path,
             assert len(asked.consultation.findings) == 4
         elif kind == "escalation":
             assert len(asked.consultation.findings) == 5
-            assert all(part in situation for part in (REQUEST, "0.40", "nothing is printed", "Half of it"))
+            assert all(part in situation for part in (REQUEST, "40 %", "nothing is printed", "Half of it"))
         elif kind != "instead":  # the user has just seen what it is about
             assert "gone.txt" in situation
         if kind != "escalation":

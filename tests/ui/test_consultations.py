@@ -149,7 +149,7 @@ CASES = (
                 "Current state:",
                 "Request: Do it",
                 "Attempts: 3",
-                "0.40 of 1",
+                "40 %",
                 "the second half",
                 "Quality: half of it",
                 "1. Describe the result",
@@ -158,7 +158,7 @@ CASES = (
             "ja": (
                 "仕上げられませんでした",
                 "依頼: Do it",
-                "0.40",
+                "40 %",
                 "the second half",
                 "half of it",
                 "5. ここで打ち切る",

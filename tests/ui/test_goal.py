@@ -50,14 +50,14 @@ def state(objective: TaskObjective, **fields) -> AgentState:
 def test_J8_goal_in_english():
     assert goal_text(state(judged())) == (
         "🎯 Make a.py\n"
-        "  ● 0.90  it prints hello [must]  (e1, e3)\n"
-        "  ◐ 0.40  it has a test [should]\n"
-        "  ○ 0.00  it is documented [nice to have]\n"
-        "⚖ Last verdict: 0.52, not satisfied yet\n"
+        "  ● 90 %  it prints hello [must]  (e1, e3)\n"
+        "  ◐ 40 %  it has a test [should]\n"
+        "  ○ 0 %  it is documented [nice to have]\n"
+        "⚖ Last verdict: 52 %, not satisfied yet\n"
         "  Works, but is untested.\n"
         "  Missing:\n"
         "    • no test runs\n"
-        "🔁 Attempt 1 (0.52): the direct approach\n"
+        "🔁 Attempt 1 (52 %): the direct approach\n"
         "🔁 Attempt 2 (under way): Write the test first\n"
         "📌 Learned: no network"
     )
@@ -66,10 +66,10 @@ def test_J8_goal_in_english():
 def test_J8_goal_in_japanese():
     set_language("ja")
     assert goal_text(state(judged())).splitlines()[1:5] == [
-        "  ● 0.90  it prints hello［必須］（e1, e3）",
-        "  ◐ 0.40  it has a test［重要］",
-        "  ○ 0.00  it is documented［できれば］",
-        "⚖ 直近の評価: 0.52、まだ足りません",
+        "  ● 90 %  it prints hello［必須］（e1, e3）",
+        "  ◐ 40 %  it has a test［重要］",
+        "  ○ 0 %  it is documented［できれば］",
+        "⚖ 直近の評価: 達成度 52 %、まだ足りません",
     ]
 
 
@@ -86,8 +86,8 @@ def test_J3_whoever_looks_at_a_score_sees_why_it_was_held_down(language):
         items = (RequirementItem(requirement="it has a test"),)
         objective = end_attempt(TaskObjective(request="x", requirements=items), capped)
         _, requirement, deduction, _, reason, *_ = goal_text(state(objective)).splitlines()
-        assert "0.50" in requirement
-        assert "0.90" in deduction
+        assert "50 %" in requirement
+        assert "90 %" in deduction
         assert reason == text(f"goal.capped.{whole}")
         assert reason in evaluation_text(Evaluated(iteration=1, evaluation=capped, checks=()))
 
@@ -131,17 +131,17 @@ def test_J8_what_a_model_says_can_not_steer_the_terminal():
             [
                 "🎯 Requirements found: 2",
                 "🔁 Attempt 2: Write the test first",
-                "⚖ Not satisfied yet: 0.52 of 1\n  ◐ 0.40  it has a test\n  Missing: no test runs",
-                "⚖ Satisfied: 0.91 of 1",
+                "⚖ Not satisfied yet: 52 %\n  ◐ 40 %  it has a test\n  Missing: no test runs",
+                "⚖ Satisfied: 91 %\n  Well done.",
             ],
         ),
         (
             "ja",
             [
-                "🎯 見つかった要件: 2 件",
+                "🎯 要件を 2 件に整理しました",
                 "🔁 2 回目の試行: Write the test first",
-                "⚖ まだ足りません: 0.52（満点は 1）\n  ◐ 0.40  it has a test\n  足りないもの: no test runs",
-                "⚖ 要件を満たしました: 0.91（満点は 1）",
+                "⚖ まだ足りません: 達成度 52 %\n  ◐ 40 %  it has a test\n  足りないもの: no test runs",
+                "⚖ 要件を満たしました: 達成度 91 %\n  Well done.",
             ],
         ),
     ],
@@ -149,7 +149,7 @@ def test_J8_what_a_model_says_can_not_steer_the_terminal():
 def test_J9_requirements_attempts_and_verdicts_have_their_lines(language, lines):
     set_language(language)
     items = tuple(RequirementItem(requirement=one) for one in "ab")
-    done = SatisfactionEvaluation(overall_score=0.91, done=True)
+    done = SatisfactionEvaluation(overall_score=0.91, done=True, quality_assessment="Well done.")
     plan = ExecutionPlan(strategy="Write the\ntest first")
     assert [
         requirements_line(RequirementsFound(requirements=items)),

@@ -64,6 +64,11 @@ def one_line(text: str, limit: int) -> str:
     return cut(" ".join(text.split()), limit)
 
 
+def percent(share: float) -> str:
+    """Return a share of 1 as a percentage, rounded down, so that what is not enough never looks enough."""
+    return f"{int(share * 100 + 1e-6)} %"
+
+
 def some_of(names: Iterable[str], most: int = 30) -> str:
     """Return the first names, and the number of the others."""
     listed = list(names)

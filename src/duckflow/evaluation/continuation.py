@@ -6,7 +6,7 @@ from pydantic import JsonValue
 
 from duckflow.domain.decision import Action
 from duckflow.domain.reduce.objective import digest_of
-from duckflow.domain.text import cut, one_line
+from duckflow.domain.text import cut, one_line, percent
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import (
     AttemptResult,
@@ -109,7 +109,7 @@ def situation_of(objective: TaskObjective) -> dict[str, JsonValue]:
     return {
         "request": one_line(objective.request, _REQUEST),
         "attempts": objective.iterations,
-        "score": f"{objective.satisfaction:.2f}" if evaluation and evaluation.by != "nobody" else "",
+        "score": percent(objective.satisfaction) if evaluation and evaluation.by == "model" else "",
         "missing": _listed(missing or unmet),
         "collected": _listed(objective.results[-_REPORT_LINES:]),
         "quality": one_line(evaluation.quality_assessment, _REQUEST) if evaluation else "",

@@ -8,7 +8,7 @@ from duckflow.domain.events import ErrorReported, Reply
 from duckflow.domain.files.caches import is_cache
 from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState, Request
-from duckflow.domain.text import one_line
+from duckflow.domain.text import one_line, percent
 from duckflow.i18n.catalogue import text
 from duckflow.loops.thinking.advisor import Advisor
 from duckflow.prompts.evidence import evidence_in
@@ -95,7 +95,7 @@ def _progress(state: AgentState, request: Request) -> Iterator[str]:
     objective = request.objective
     for item in objective.requirements[:_SHOWN]:
         mark = "✓" if item.satisfaction >= _MET else "○"
-        yield f"  {mark} {_short(item.requirement)} ({item.satisfaction:.2f})"
+        yield f"  {mark} {_short(item.requirement)} ({percent(item.satisfaction)})"
     if request.changed:
         yield text("progress.changed", files=_short(", ".join(request.changed[-_SHOWN:])))
     if request.failing:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from duckflow.domain.events import AttemptPlanned, Evaluated, RequirementsFound
 from duckflow.domain.state import AgentState, Request
+from duckflow.domain.text import percent
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import RequirementItem, RequirementScore, SatisfactionEvaluation
 from duckflow.domain.work.outcomes import ENDED
@@ -46,23 +47,25 @@ def attempt_text(event: AttemptPlanned) -> str:
 def evaluation_text(event: Evaluated) -> str:
     """Return the verdict on a request, and what is missing."""
     evaluation = event.evaluation
-    score = f"{evaluation.overall_score:.2f}"
+    said = "done" if evaluation.done else "not_done"
+    if evaluation.by == "program":
+        verdict = text(f"evaluation.{said}_by_checks")  # its score is no measurement
+    else:
+        verdict = text(f"evaluation.{said}", score=percent(evaluation.overall_score))
     states = [one.state for one in event.results]
     counted = {state: states.count(state) for state in ("passed", "failed", "not_run")}
     checked = [text("evaluation.checked", **counted)] if states else []
     checked += [_failure(one) for one in event.results if one.state == "failed"]
     if evaluation.by == "nobody":
         return "\n".join([text("evaluation.not_judged"), *checked])
-    if evaluation.done:
-        ran = any(one.state == "passed" and one.kind != "diagnostic" for one in event.results)
-        unproven = [text("evaluation.only_read")] if evaluation.by == "program" and not ran else []
-        lines = [text("evaluation.done", score=score), *_deductions(evaluation), *checked, *unproven]
-        return "\n".join(lines)
+    ran = any(one.state == "passed" and one.kind != "diagnostic" for one in event.results)
+    unproven = evaluation.done and evaluation.by == "program" and not ran
+    checked += [text("evaluation.only_read")] if unproven else []
     known = {one.aspect for one in event.results}
     aspects = [one for one in evaluation.missing_aspects if one not in known][:_MISSING]
     missing = [text("evaluation.missing", what=_short(one)) for one in aspects]
-    lines = [text("evaluation.not_done", score=score), *_caps(evaluation), *_deductions(evaluation)]
-    return "\n".join([*lines, *checked, *missing, *_why(evaluation)])
+    lines = [verdict, *_caps(evaluation), *_deductions(evaluation), *checked]
+    return "\n".join([*lines, *(missing + _why(evaluation) if evaluation.overall_score < 1 else [])])
 
 
 def _deductions(evaluation: SatisfactionEvaluation) -> Sequence[str]:
@@ -74,7 +77,7 @@ def _deductions(evaluation: SatisfactionEvaluation) -> Sequence[str]:
 
 
 def _why(evaluation: SatisfactionEvaluation) -> list[str]:
-    """Return the evaluator's opinion if nothing else explains why the request is not done."""
+    """Return the evaluator's opinion if nothing else explains why the score is not 100 %."""
     explained = evaluation.missing_aspects or evaluation.caps or evaluation.by != "model"
     opinion = evaluation.quality_assessment.strip()
     if explained:
@@ -85,7 +88,7 @@ def _why(evaluation: SatisfactionEvaluation) -> list[str]:
 def _scored(score: RequirementScore) -> str:
     mark = "◐" if score.score >= PARTLY else "○"
     what = _short(score.requirement)
-    return text("evaluation.deducted", mark=mark, score=f"{score.score:.2f}", requirement=what)
+    return text("evaluation.deducted", mark=mark, score=percent(score.score), requirement=what)
 
 
 def _failure(result: CheckResult) -> str:
@@ -110,7 +113,7 @@ def _goal(request: Request) -> Iterator[str]:
     yield from first_lines([_check(one) for one in objective.checks])
     for attempt in objective.attempts:
         strategy = _strategy(attempt.strategy)
-        yield text("goal.attempt", number=attempt.number, score=f"{attempt.score:.2f}", strategy=strategy)
+        yield text("goal.attempt", number=attempt.number, score=percent(attempt.score), strategy=strategy)
     current = objective.current
     if current.strategy or current.tried:
         yield text("goal.current", number=current.number, strategy=_strategy(current.strategy))
@@ -124,7 +127,7 @@ def _requirement(item: RequirementItem, score: RequirementScore | None) -> str:
     line = text(
         "goal.requirement",
         mark="●" if item.satisfaction >= MET else "◐" if item.satisfaction >= PARTLY else "○",
-        score=f"{item.satisfaction:.2f}",
+        score=percent(item.satisfaction),
         requirement=_short(item.requirement),
         priority=text(f"goal.priority_{item.priority}"),
         evidence=_evidence(item.evidence[:_IDS]),
@@ -136,9 +139,9 @@ def _with_reason(line: str, score: RequirementScore) -> str:
     """Add the reason why the program lowered a score."""
     if score.cap not in _DEDUCTIONS:
         return line
-    claimed = "–" if score.claimed is None else f"{score.claimed:.2f}"
+    claimed = "–" if score.claimed is None else percent(score.claimed)
     ids = on_one_line(", ".join(score.uncounted[:_IDS]))
-    reason = text(f"goal.cap.{score.cap}", claimed=claimed, score=f"{score.score:.2f}", ids=ids)
+    reason = text(f"goal.cap.{score.cap}", claimed=claimed, score=percent(score.score), ids=ids)
     return f"{line}\n{reason}"
 
 
@@ -148,7 +151,7 @@ def _verdict(evaluation: SatisfactionEvaluation | None) -> Iterator[str]:
         return
     yield text(
         "goal.verdict_done" if evaluation.done else "goal.verdict_open",
-        score=f"{evaluation.overall_score:.2f}",
+        score=percent(evaluation.overall_score),
     )
     yield from _caps(evaluation)
     if evaluation.quality_assessment.strip():

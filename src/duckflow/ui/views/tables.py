@@ -65,7 +65,7 @@ _STATS = {
     "done_at_once": ".0%",
     "accepted": ".0%",
     "attempts": ".1f",
-    "satisfaction": ".2f",
+    "satisfaction": ".0%",
     "rating": ".1f",
 }
 """Columns after the number of requests, with the formats of their numbers."""

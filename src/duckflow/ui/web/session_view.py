@@ -14,6 +14,7 @@ from duckflow.domain.reduce.apply import apply
 from duckflow.domain.reduce.rewind import rewind
 from duckflow.domain.session_client import works_after
 from duckflow.domain.state import Request, TierUsage, new_state
+from duckflow.domain.text import percent
 from duckflow.domain.work.plan import Plan, Task
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.diff import difference_rows
@@ -114,7 +115,7 @@ class SessionView:
             case events.ConsultationRequested():
                 why = [text(f"web.moved.{event.kind}")]
             case events.Evaluated():
-                why = [text("web.moved.evaluated", score=f"{event.evaluation.overall_score:.2f}")]
+                why = [text("web.moved.evaluated", score=percent(event.evaluation.overall_score))]
             case events.RequestFinished():
                 why = [text("web.moved.finished", outcome=text(f"web.outcome.{event.outcome}"))]
             case _:

@@ -14,6 +14,9 @@ export function h(name, attributes = {}, ...children) {
   return fill(document.createElement(name), attributes, children);
 }
 
+/** A share of 1 as a percentage, rounded down. */
+export function percent(share) { return `${Math.floor(share * 100 + 1e-6)} %`; }
+
 /** The same in SVG. */
 export function s(name, attributes = {}, ...children) {
   return fill(document.createElementNS('http://www.w3.org/2000/svg', name), attributes, children);

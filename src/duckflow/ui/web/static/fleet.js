@@ -1,6 +1,6 @@
 // The fleet: all runs in a table, and what stands above one of them.
 
-import { call, h, moment, t } from './dom.js';
+import { call, h, moment, percent, t } from './dom.js';
 
 /** Draw the table of all runs. */
 export function drawFleet(section, fleet) {
@@ -42,6 +42,6 @@ export function counted(fleet) {
 }
 
 function verdict(run) {
-  const score = run.score === null ? '' : run.score.toFixed(2);
+  const score = run.score === null ? '' : percent(run.score);
   return h('span', { class: 'verdict' }, [run.outcome, score].filter(Boolean).join(' '));
 }

@@ -1,7 +1,7 @@
 // Everything beside the conversation: plan, goal, vitals, changes, cost.
 
 import { charts } from './chart.js';
-import { call, difference, h, t } from './dom.js';
+import { call, difference, h, percent, t } from './dom.js';
 
 const TABS = ['plan', 'goal', 'vitals', 'changes', 'cost'];
 let chosen = 'vitals';
@@ -41,11 +41,11 @@ const PANELS = {
       h('p', { class: 'wish' }, goal.text),
       h('p', { class: 'faint' }, t('goal.loops', { loops: goal.loops, limit: goal.limit ?? '–' }), goal.outcome ? ` · ${goal.outcome}` : ''),
       h('ul', { class: 'requirements' }, goal.requirements.map((one) => h('li', {},
-        h('span', { class: 'score' }, h('meter', { min: 0, max: 1, low: 0.3, high: 0.8, optimum: 1, value: one.score, 'aria-label': t('goal.score') }), one.score.toFixed(2)),
+        h('span', { class: 'score' }, h('meter', { min: 0, max: 1, low: 0.3, high: 0.8, optimum: 1, value: one.score, 'aria-label': t('goal.score') }), percent(one.score)),
         h('span', {}, one.text, ' ', h('span', { class: 'faint' }, one.priority)),
         h('span', { class: 'chips' }, one.evidence.map((id) => chip(now.id, id)))))),
       goal.requirements.length ? null : h('p', { class: 'faint' }, t('goal.no_parts')),
-      goal.score === null ? null : h('p', {}, t('goal.whole', { score: goal.score.toFixed(2) })),
+      goal.score === null ? null : h('p', {}, t('goal.whole', { score: percent(goal.score) })),
       goal.quality ? h('p', {}, goal.quality) : null,
       goal.missing.length ? h('ul', {}, goal.missing.map((one) => h('li', {}, one))) : null,
     ].filter(Boolean);
