@@ -80,6 +80,13 @@ def test_tasks_overrule_what_the_step_said_B4(statuses, expected):
     assert derive(plan(said)).steps[0].status == expected
 
 
+def test_reading_alone_completes_no_step_B4():
+    read = tuple(task.model_copy(update={"looks": True}) for task in tasks("completed", "completed"))
+    assert plan(step("a", task_list=read)).steps[0].status == "in_progress"
+    assert plan(step("a", task_list=(*read, *tasks("completed")))).steps[0].status == "completed"
+    assert plan(step("a", task_list=(*read, *tasks("failed")))).steps[0].status == "failed"
+
+
 @every_row("status", ["pending", "in_progress", "completed", "failed"])
 def test_a_step_without_tasks_keeps_its_status_B4(status):
     assert plan(step("a", status=status)).steps[0].status == status

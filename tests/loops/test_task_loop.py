@@ -17,6 +17,7 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.state import AgentState
+from duckflow.domain.work.plan import Plan, PlanStep
 from duckflow.safety.files.access import Access
 from duckflow.tools.catalogue import Tool, ToolResult
 from fakes.engine import Watched, action, decision, engine
@@ -126,6 +127,34 @@ async def test_A4_a_failed_task_ends_the_list_and_the_rest_stays_pending(folder:
         assert (told.completed, told.failed, told.pending) == (1, 1, 1)
         assert "missing.txt" in told.failures[0]
     assert not (folder / "b.txt").exists()
+
+
+async def test_B4_a_failing_test_stops_the_list_before_the_commit_and_leaves_its_step_open(folder: Path):
+    """C3: the report sees the end of the test's output, although the test also left a file behind."""
+    long = "print('dots ' * 2000); print('FAILED test_win'); open('log', 'w').write('x'); raise SystemExit(1)"
+    test = {"operation": "shell.run", "args": {"command": f'python3 -c "{long}"'}}
+    commit = {"operation": "shell.run", "args": {"command": "echo done > committed"}}
+    async with engine(folder, mode="edits") as duck:
+        plan = Plan(
+            plan_id="plan_1", name="p", goal="g", steps=(PlanStep(step_id="s1", name="n", description="d"),)
+        )
+        duck.app.session.record(PlanChanged(plan=plan, change="proposed"))
+        session_id = duck.state.session_id
+    run = {"operation": "task_loop.run", "args": {"step_id": "s1", "task_list": [WRITE_A, test, commit]}}
+    answers = [
+        decision("", run, next_step="defer"),
+        report("partial"),
+        decision("ok", next_step="pending_user"),
+    ]
+    async with engine(folder, *answers, mode="edits", session=session_id) as duck:
+        assert await duck.app.chat.say("go") == "deferred"
+        await ended(duck)
+        (told,) = duck.of(TaskReported)
+        assert (told.completed, told.failed, told.pending) == (1, 1, 1)
+        assert "FAILED test_win" in told.failures[0]
+        assert "FAILED test_win" in duck.state.task_list.tasks[1].result
+        assert [one.status for one in duck.state.active_plan.steps] == ["failed"]
+    assert not (folder / "committed").exists()
 
 
 async def test_C4_cancelling_stops_the_tool_and_leaves_the_rest_pending(folder: Path):

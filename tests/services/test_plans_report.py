@@ -71,8 +71,8 @@ async def test_every_failed_task_is_named_with_the_model_s_cause_or_its_own_C3()
     model = FakeModel(report("partial", failures=failures))
     told, _ = await put(model, write_report(ended("completed", "failed", "failed")))
     assert told.failures == (
-        "file_ops.read_file (task_x2): The path has a typing error.",
-        "file_ops.read_file (task_x3): a.py: no such file",
+        "a.py: The path has a typing error.",
+        "a.py: a.py: no such file",
     )
 
 
@@ -80,7 +80,7 @@ async def test_a_task_that_ran_may_still_tell_of_a_failure_C3():
     failures = [{"task": "task_x1", "cause": "two tests fail"}]
     told, _ = await put(FakeModel(report("failed", failures=failures)), write_report(ended("completed")))
     assert (told.status, told.completed) == ("failed", 1)
-    assert told.failures == ("file_ops.read_file (task_x1): two tests fail",)
+    assert told.failures == ("a.py: two tests fail",)
 
 
 @every_row(
@@ -117,7 +117,7 @@ async def test_a_cancelled_list_stays_cancelled_whatever_the_model_says_C4():
 async def test_if_the_model_fails_the_facts_are_the_report_C3(turns, spent):
     told, usage = await put(FakeModel(*turns), write_report(ended("completed", "failed")))
     assert told == plain_report(ended("completed", "failed"))
-    assert told.failures == ("file_ops.read_file (task_x2): a.py: no such file",)
+    assert told.failures == ("a.py: a.py: no such file",)
     assert usage == spent
 
 

@@ -249,7 +249,33 @@ async def test_update_step_sets_a_status_and_the_plan_follows_B4():
 async def test_a_step_with_tasks_is_what_its_tasks_are_B4():
     tools = Bench(planned(plan(step("a", task_list=tasks("completed", "pending")))))
     words = await tools.refusal("update_step", step_id="step_a", status="completed")
-    assert words == "step_a has tasks: its status follows from them and is in_progress."
+    assert words == (
+        "step_a has tasks: its status follows from them and is in_progress. "
+        "Status pending opens it again, without tasks."
+    )
+
+
+async def test_a_completed_step_is_opened_again_for_new_tasks_B4():
+    tools = Bench(planned(plan(step("a", task_list=tasks("completed")), step("b", "a"))))
+    assert tools.status("a") == "completed"
+    result = await tools.call("update_step", step_id="step_a", status="pending")
+    assert tools.status("a") == "pending"
+    assert "0 of 2 steps complete, now: Step a (step_a)" in result.text
+    assert "step_a" in await tools.refusal("update_step", step_id="step_b", status="completed")
+
+
+async def test_a_step_that_only_read_is_complete_when_the_model_says_so_B4():
+    read = tuple(task.model_copy(update={"looks": True}) for task in tasks("completed", "completed"))
+    tools = Bench(planned(plan(step("a", task_list=read))))
+    assert tools.status("a") == "in_progress"
+    await tools.call("update_step", step_id="step_a", status="completed")
+    assert tools.status("a") == "completed"
+
+
+async def test_a_step_whose_tasks_run_is_not_opened_again_B4():
+    tools = Bench(planned(GAME, running="step_a"))
+    words = await tools.refusal("update_step", step_id="step_a", status="pending")
+    assert "The tasks of step_a run in the background now" in words
 
 
 @every_row("status", ["in_progress", "completed"])
@@ -328,12 +354,12 @@ async def test_delete_removes_the_plan_B2():
 def test_what_the_prompt_says_of_plans():
     assert tuple(tool.line for tool in Bench(planned()).catalogue.tools) == snapshot(
         (
-            "plan_tool.propose(goal): draft a plan for long work; goal says what it must reach",
+            "plan_tool.propose(goal): draft a plan for long work and ask the user to approve it; goal says what it must reach",
             "plan_tool.get(plan_id?): a plan by plan_id, or the one in hand, with steps and tasks",
             "plan_tool.list(): all plans, a line each",
             "plan_tool.approve(plan_id?): ask the user to approve a plan by plan_id; high risk needs it",
-            "plan_tool.update_step(step_id, status): set the status (pending, in_progress, completed, failed) of step_id, if it has no tasks",
-            "plan_tool.revise(plan_id?, steps?, goal?): change a plan by plan_id: steps, each {step_id (keeps it) or name, description, depends_on}, or goal",
+            "plan_tool.update_step(step_id, status): set the status (pending, in_progress, completed, failed) of step_id; pending opens it again",
+            "plan_tool.revise(plan_id?, steps?, goal?): change a plan by plan_id and ask again: steps, each {step_id (keeps it) or name, description, depends_on}, or goal",
             "plan_tool.delete(plan_id): remove the plan plan_id, no files",
         )
     )

@@ -8,6 +8,7 @@ from inline_snapshot import snapshot
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import BadAnswer, ToolError
 from duckflow.domain.events import PlanChanged
+from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.plans import change_plan
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.plan import Task
@@ -139,7 +140,7 @@ async def test_run_hands_the_step_s_tasks_to_the_background_and_comes_back_A3(be
     listed = tasks("pending", "pending")
     tools = bench(planned(plan(step("a", task_list=listed))))
     result = await tools.call("task_loop.run", step_id=" step_a ")
-    assert tools.started == [(listed, "step_a")]
+    assert tools.started == [(tuple(replace(task, looks=True) for task in listed), "step_a")]
     assert result.text == "list_7 runs in the background: 2 tasks. A report follows when it has ended."
     assert result.events == ()
 
@@ -167,11 +168,27 @@ async def test_run_takes_a_list_of_the_model_s_own(bench):
     assert len({task.task_id for task in given}) == 2
 
 
+async def test_run_takes_a_list_of_the_model_s_own_for_a_step_B4(bench):
+    tools = bench(planned(plan(step("a", task_list=tasks("completed", "failed")))))
+    await tools.call("task_loop.run", step_id="step_a", task_list=[READ])
+    ((given, step_id),) = tools.started
+    assert step_id == "step_a"
+    assert [(task.operation, task.status, task.looks) for task in given] == [
+        ("file_ops.read_file", "pending", True)
+    ]
+    complete = bench(planned(plan(step("a", task_list=tasks("completed")))))
+    words = await complete.refusal("task_loop.run", step_id="step_a", task_list=[READ])
+    assert "step_a is complete. For more work, open it again" in words
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        ({}, "either step_id or task_list is needed, not both"),
-        ({"step_id": "step_a", "task_list": [READ]}, "either step_id or task_list is needed, not both"),
+        ({}, "step_id or task_list is needed"),
+        (
+            {"step_id": "step_b", "task_list": [READ]},
+            "step_b can't start before what it depends on is complete: step_a (Step a: pending).",
+        ),
         ({"step_id": "step_9"}, "There is no step step_9. Known: step_a (Step a), step_b (Step b)."),
         ({"step_id": "step_a"}, "step_a has no tasks. Call task_tool.generate_list for step_a first."),
         (
@@ -247,7 +264,7 @@ def test_what_the_prompt_says_of_task_lists(bench):
     assert tuple(tool.line for tool in bench(planned()).catalogue.tools) == snapshot(
         (
             "task_tool.generate_list(step_id): write the tasks of the step step_id; runs nothing",
-            "task_loop.run(step_id?, task_list?): run the tasks of step_id, or task_list, a list of {operation, args}, in the background",
+            "task_loop.run(step_id?, task_list?): run in the background the tasks of step_id, or task_list, a list of {operation, args}",
             "task_loop.cancel(): stop that list",
         )
     )

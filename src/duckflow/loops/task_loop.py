@@ -1,7 +1,7 @@
 """The task loop: runs a list of tasks in the background while the chat continues."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from duckflow.domain.events import ActionFinished, ApprovalAnswered, TaskFinished, TaskListStarted
@@ -11,6 +11,7 @@ from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.session import SessionPart
 from duckflow.loops.thinking.advisor import Advisor
 from duckflow.services.task_lists import CANCELLED, plain_report, write_report
+from duckflow.tools.shell import RUN
 
 
 @dataclass(eq=False)
@@ -40,7 +41,7 @@ class TaskLoop(SessionPart):
             if task.status == "in_progress":
                 one = found.get(task.task_id)
                 text = one.text if one else "unknown: the program was stopped while it ran"
-                self._finish(task, text, completed=one is not None and one.outcome == "ok")
+                self._finish(task, text, completed=one is not None and _succeeded((one,)))
         if self._state.task_list is not None:
             self._session.record(plain_report(self._state.task_list, cancelled=True))
 
@@ -76,9 +77,9 @@ class TaskLoop(SessionPart):
         try:
             declined = False
             while (task := self._next()) is not None:
-                ended = await self._dispatcher.run_task(task)
-                declined = ended.declined is not None
-                self._finish(task, ended.text, completed=ended.outcome == "ok")
+                results = await self._dispatcher.run_task(task)
+                declined = results[-1].declined is not None
+                self._finish(task, "\n".join(one.text for one in results), completed=_succeeded(results))
             if self._state.task_list is not None and declined:
                 self._session.record(plain_report(self._state.task_list))  # the user knows why
             elif self._state.task_list is not None:
@@ -118,3 +119,11 @@ class TaskLoop(SessionPart):
             self._finish(task, CANCELLED, completed=False)
         if self._state.task_list is not None:
             self._session.record(plain_report(self._state.task_list, cancelled=True))
+
+
+def _succeeded(results: Iterable[ActionFinished]) -> bool:
+    """Return whether all actions of a task succeeded. A command must end, with exit code 0 (B4)."""
+    return all(
+        one.outcome == "ok" and (one.exit_code == 0 or (one.exit_code is None and one.operation != RUN))
+        for one in results
+    )

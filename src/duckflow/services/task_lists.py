@@ -20,7 +20,7 @@ from duckflow.prompts.templates import fill, template
 from duckflow.services.questions import AskedModel, Question
 
 MOST_TASKS = 20
-_ARGS, _RESULT, _NAME = 160, 300, 200
+_ARGS, _RESULT, _NAME = 160, 1500, 200
 NEVER_TASKS = ("plan_tool", "task_tool", "task_loop")
 """Operation families that tasks can't use, because a background list must not plan or start another list."""
 
@@ -84,7 +84,7 @@ def new_tasks(drafts: Iterable[TaskDraft]) -> tuple[Task, ...]:
 def task_line(task: Task) -> str:
     """Return one line about a task, its arguments and its result."""
     args = cut(json.dumps(task.args, ensure_ascii=False), _ARGS)
-    result = f": {cut(task.result, _RESULT)}" if task.result else ""
+    result = f": {head_and_tail(task.result, _RESULT)}" if task.result else ""
     return f"{task.task_id} {task.operation} {args}: {task.status}{result}"
 
 
@@ -113,7 +113,7 @@ CANCELLED = "cancelled"
 """Result of a task that was stopped (C4)."""
 
 _WORSE: Sequence[ReportStatus] = ("success", "partial", "failed")
-_SUMMARY, _CAUSE, _NEXT, _REQUEST = 1000, 300, 500, 1000
+_SUMMARY, _CAUSE, _NEXT, _REQUEST, _TARGET = 1000, 300, 500, 1000, 100
 _ANSWER = 1024
 
 
@@ -214,5 +214,6 @@ def _merged(facts: TaskReported, report: TaskReport, task_list: TaskList) -> Tas
 
 
 def _failure(task: Task, cause: str) -> str:
-    said = one_line(cause, _CAUSE) or "no reason was given"
-    return f"{task.operation} ({task.task_id}): {said}"
+    said = one_line(head_and_tail(cause, _CAUSE), 2 * _CAUSE) or "no reason was given"
+    target = next((task.args[name] for name in ("command", "path") if task.args.get(name)), task.operation)
+    return f"{one_line(str(target), _TARGET)}: {said}"

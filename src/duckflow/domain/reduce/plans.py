@@ -4,12 +4,13 @@ from duckflow.domain.events import PlanChanged, TaskListStarted, TaskReported
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.transcript import tell
 from duckflow.domain.state import AgentState
+from duckflow.domain.text import head_and_tail
 from duckflow.domain.work.plan import Plan, PlanStep, Task, WorkStatus, derive
 
 MOST_PLANS = 20
 """Number of plans to keep in state. The oldest are dropped first."""
 
-_RESULT = 300
+_RESULT = 3000
 
 
 def change_plan(state: AgentState, event: PlanChanged) -> AgentState:
@@ -55,7 +56,7 @@ def set_task(state: AgentState, task_id: str, status: WorkStatus, result: str | 
     def changed(task: Task) -> Task:
         if task.task_id != task_id:
             return task
-        return replace(task, status=status, result=result[:_RESULT] if result else result)
+        return replace(task, status=status, result=head_and_tail(result, _RESULT) if result else result)
 
     def with_tasks(plan: Plan) -> Plan:
         if not any(task.task_id == task_id for step in plan.steps for task in step.task_list):

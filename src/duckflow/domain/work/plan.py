@@ -29,6 +29,8 @@ class Task(Frozen):
     args: dict[str, JsonValue] = Field(default_factory=dict)
     status: WorkStatus = "pending"
     result: str | None = None
+    looks: bool = False
+    """True if it only reads, so that it completes no step."""
 
 
 class PlanStep(Frozen):
@@ -40,6 +42,11 @@ class PlanStep(Frozen):
     status: WorkStatus = "pending"
     depends_on: tuple[str, ...] = ()
     task_list: tuple[Task, ...] = ()
+
+    @property
+    def only_looked(self) -> bool:
+        """True if all its tasks are complete and only read, which does not complete the step (B4)."""
+        return bool(self.task_list) and all(one.looks and one.status == "completed" for one in self.task_list)
 
 
 class Plan(Frozen):
@@ -89,7 +96,10 @@ def unmet(plan: Plan, step: PlanStep) -> tuple[PlanStep, ...]:
 def derive(plan: Plan) -> Plan:
     """Return the plan with all its statuses computed again (B4)."""
     steps = tuple(
-        replace(step, status=combined(step.task_list)) if step.task_list else step for step in plan.steps
+        replace(step, status="in_progress" if step.only_looked else combined(step.task_list))
+        if step.task_list
+        else step
+        for step in plan.steps
     )
     status = combined(steps)
     if status == "pending":

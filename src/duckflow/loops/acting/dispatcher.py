@@ -113,23 +113,24 @@ class Dispatcher(SessionPart):
             if not await self._gate.asks_to_read(call):
                 await self._run(ReviewedCall(call), may_ask=False, by_user=by_user)
 
-    async def run_task(self, task: Task) -> events.ActionFinished:
-        """Run one background task. If it needs the user's approval, wait for the answer."""
+    async def run_task(self, task: Task) -> list[events.ActionFinished]:
+        """Run one background task, and return its results. If it needs the user's approval, wait for it."""
         action = Action(operation=task.operation, args=task.args, reasoning=purpose_of(self._state, task))
         await self._catalogue.source.ready()
-        waiting = [action]
-        while True:
+        waiting, results = [action], list[events.ActionFinished]()
+        while waiting:
             try:
                 reviewed = await self._permit_task(task, self._resolve(waiting[0]))
             except ToolError as error:
-                return self._runner.log.refuse(waiting[0], error, task.task_id)
+                return [*results, self._runner.log.refuse(waiting[0], error, task.task_id)]
             ended = await self._run(reviewed, task_id=task.task_id)
-            if ended.outcome == "ok" and (*ended.then, *waiting[1:]):
-                waiting = [*ended.then, *waiting[1:]]  # for example, to apply the effects of a command
+            if ended.outcome == "refused":
+                waiting[0] = reviewed.call.action  # a file changed just before it started, so ask again
                 continue
-            if ended.outcome != "refused":
-                return ended
-            waiting[0] = reviewed.call.action  # a file changed just before the action started, so ask again
+            results.append(ended)
+            # What follows is, for example, to apply the effects of a command.
+            waiting = [*ended.then, *waiting[1:]] if ended.outcome == "ok" else []
+        return results
 
     async def _run_next(self, action: Action) -> bool:
         if (notice := await self._gate.notice(self._state)) is not None:

@@ -97,11 +97,15 @@ def plan_tools(session: StateOwner, draft: Callable[[str], Awaitable[Plan]]) -> 
 
     async def update_step(args: UpdateStep, _access: Access) -> ToolResult:
         plan, step = find_step(session.state, args.step_id)
-        if step.task_list:
-            raise ToolError(f"{step.step_id} has tasks: its status follows from them and is {step.status}.")
+        check_not_under_way(session.state, step)
+        if step.task_list and args.status != "pending" and not step.only_looked:
+            raise ToolError(
+                f"{step.step_id} has tasks: its status follows from them and is {step.status}. "
+                "Status pending opens it again, without tasks."
+            )
         if args.status in ("in_progress", "completed"):
             check_may_start(plan, step)
-        after = with_step(plan, replace(step, status=args.status))
+        after = with_step(plan, replace(step, status=args.status, task_list=()))
         return ToolResult(text=progress(after), events=(PlanChanged(plan=after, change="step"),))
 
     async def revise(args: RevisePlan, _access: Access) -> ToolResult:
@@ -118,9 +122,9 @@ def plan_tools(session: StateOwner, draft: Callable[[str], Awaitable[Plan]]) -> 
         deleted = PlanChanged(plan=plan, change="deleted")
         return ToolResult(text=f"deleted {plan.plan_id} ({plan.name})", events=(deleted,))
 
-    drafts = "draft a plan for long work; goal says what it must reach"
+    drafts = "draft a plan for long work and ask the user to approve it; goal says what it must reach"
     shows = "a plan by plan_id, or the one in hand, with steps and tasks"
-    updates = f"set the status ({', '.join(get_args(WorkStatus))}) of step_id, if it has no tasks"
+    updates = f"set the status ({', '.join(get_args(WorkStatus))}) of step_id; pending opens it again"
     revises = "steps, each {step_id (keeps it) or name, description, depends_on}, or goal"
     approving = Tool(
         operation=APPROVE,
@@ -136,7 +140,9 @@ def plan_tools(session: StateOwner, draft: Callable[[str], Awaitable[Plan]]) -> 
         work_tool("plan_tool.list", NoArguments, list_all, "all plans, a line each"),
         approving,
         work_tool("plan_tool.update_step", UpdateStep, update_step, updates),
-        work_tool("plan_tool.revise", RevisePlan, revise, f"change a plan by plan_id: {revises}"),
+        work_tool(
+            "plan_tool.revise", RevisePlan, revise, f"change a plan by plan_id and ask again: {revises}"
+        ),
         work_tool("plan_tool.delete", DeletePlan, delete, "remove the plan plan_id, no files"),
     )
 

@@ -57,17 +57,19 @@ class InlineTask(TaskDraft):
 
 
 class RunList(Frozen):
-    """Arguments of task_loop.run, exactly one of which is needed."""
+    """Arguments of task_loop.run, at least one of which is needed."""
 
-    step_id: str | None = Field(default=None, description="a step whose tasks were generated")
+    step_id: str | None = Field(
+        default=None, description="a step, whose generated tasks run without task_list"
+    )
     task_list: Annotated[tuple[InlineTask, ...] | None, one_to(MOST_TASKS)] = Field(
-        default=None, description="or the tasks themselves"
+        default=None, description="the tasks themselves, of step_id or of no step"
     )
 
     @model_validator(mode="after")
     def _one_of_two(self) -> "RunList":
-        if (self.step_id is None) == (self.task_list is None):
-            raise ValueError("either step_id or task_list is needed, not both")
+        if self.step_id is None and self.task_list is None:
+            raise ValueError("step_id or task_list is needed")
         return self
 
 
@@ -99,10 +101,9 @@ def task_tools(
                 f"{state.task_list.list_id} is still under way, and only one list runs at a time. "
                 "Wait for its report, or stop it with task_loop.cancel."
             )
-        given = args.task_list or ()
-        wanted = _of_step(state, args.step_id) if args.step_id is not None else new_tasks(given)
-        tasks = _checked(wanted, background)
-        list_id = runs.start(tasks, args.step_id.strip() if args.step_id else None)
+        given, step_id = new_tasks(args.task_list or ()), args.step_id
+        tasks = _checked(_of_step(state, step_id, given) if step_id is not None else given, background)
+        list_id = runs.start(tasks, step_id.strip() if step_id is not None else None)
         return ToolResult(
             text=f"{list_id} runs in the background: {len(tasks)} tasks. A report follows when it has ended."
         )
@@ -112,7 +113,7 @@ def task_tools(
         return ToolResult(text="The list in the background is being stopped." if stopped else "No list runs.")
 
     generates = "write the tasks of the step step_id; runs nothing"
-    runs_list = "run the tasks of step_id, or task_list, a list of {operation, args}, in the background"
+    runs_list = "run in the background the tasks of step_id, or task_list, a list of {operation, args}"
     return (
         work_tool("task_tool.generate_list", GenerateList, generate, generates),
         work_tool("task_loop.run", RunList, run, runs_list),
@@ -126,14 +127,19 @@ def _open_step(now: AgentState, step_id: str) -> tuple[Plan, PlanStep]:
     check_consent(plan)
     check_not_under_way(now, step)
     if step.status == "completed":
-        raise ToolError(f"{step.step_id} is complete. For more work, add a step with plan_tool.revise.")
+        raise ToolError(
+            f"{step.step_id} is complete. For more work, open it again with plan_tool.update_step, status "
+            "pending, or add a step with plan_tool.revise."
+        )
     return plan, step
 
 
-def _of_step(now: AgentState, step_id: str) -> tuple[Task, ...]:
-    """Return the uncompleted tasks of a step, with their status set to pending."""
-    plan, step = find_step(now, step_id)
+def _of_step(now: AgentState, step_id: str, given: tuple[Task, ...]) -> tuple[Task, ...]:
+    """Return the tasks given for a step, otherwise its uncompleted ones, with their status set to pending."""
+    plan, step = _open_step(now, step_id) if given else find_step(now, step_id)
     check_may_start(plan, step)
+    if given:
+        return given
     if not step.task_list:
         raise ToolError(
             f"{step.step_id} has no tasks. Call task_tool.generate_list for {step.step_id} first."
@@ -149,17 +155,18 @@ def _checked(tasks: Sequence[Task], background: Catalogue) -> tuple[Task, ...]:
     checked: list[Task] = []
     problems: list[str] = []
     for place, task in enumerate(tasks, start=1):
-        named = task.operation
+        named, looks = task.operation, False
         try:
             if may_be_task(named):
-                named = background.validate(Action(operation=named, args=task.args))[0].operation
+                tool = background.validate(Action(operation=named, args=task.args))[0]
+                named, looks = tool.operation, tool.effect in ("read", "fetch")
             if not may_be_task(named):
                 problems.append(
                     f"Task {place}: {named} can't be a task: only the conversation plans and starts lists."
                 )
         except ToolError as error:
             problems.append(f"Task {place}: {error}")
-        checked.append(replace(task, operation=named))
+        checked.append(replace(task, operation=named, looks=looks))
     if problems:
         raise ToolError("\n".join(["The list can't be used; no task was run or kept.", *problems]))
     return tuple(checked)
