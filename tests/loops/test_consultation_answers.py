@@ -271,3 +271,11 @@ async def test_I6_a_cause_that_is_known_is_told(tmp_path: Path):
         asked = [consult(duck.state, "over_exertion", cause).consultation for cause in causes]
         texts = [consultation_text(one) for one in asked]
         assert len(set(texts)) == len(causes)
+
+
+async def test_I6_another_models_view_is_offered_only_with_another_model(tmp_path: Path):
+    async with consulted(tmp_path, "stagnation") as (duck, _):
+        for kind, choice in (("oracle", "second_opinion"), ("lost_confidence", "other_source")):
+            assert choice in consult(duck.state, kind).consultation.choices
+            assert choice not in consult(duck.state, kind, alone=True).consultation.choices
+        assert duck.app.model.alone

@@ -62,8 +62,9 @@ async def test_G8_undo_of_a_request_takes_back_all_of_it_and_only_it(folder: Pat
         report = await duck.app.undoing.undo_request()
         assert files(folder) == {"a.txt": "one\n"}
         assert not (folder / "deep").exists(), "folders that were made for a file go with it"
-        assert report.actions == 3
-        await duck.app.undoing.undo_request()
+        assert (report.actions, report.remaining) == (3, 1)
+        assert "/undo" in undo_text(report)
+        assert (await duck.app.undoing.undo_request()).remaining == 0
         assert files(folder) == {}
 
 

@@ -28,6 +28,7 @@ from duckflow.domain.events import ErrorReported, RequestFinished, SessionStarte
 from duckflow.domain.frozen import replace
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.session_client import StatusChanged
+from duckflow.loops.undo.rewind import past_messages
 from duckflow.session.channel import UpdateQueue
 from duckflow.session.host import SessionHost
 from duckflow.session.local import LocalSession
@@ -64,6 +65,9 @@ async def test_a_client_sends_commands_and_sees_everything_that_comes_of_them(fo
         assert (await host.send(answer)).outcome == "done"
         assert (await host.send(answer)).objection == "clients.stale", "an answer counts once"
         assert (folder / "a.txt").read_text() == "one\n"
+        said = past_messages(host.app.log.load(host.session_id))
+        copied = await host.send(ForkSession(before=said[0].seq))
+        assert copied.newer == ("a.txt",), "files stay as they are, newer than the copied conversation"
         undone = await host.send(UndoWork())
         assert undone.report is not None
         assert undone.report.actions == 1

@@ -1,13 +1,15 @@
 """M1: a reply is drawn block by block as it arrives, in pieces of any size."""
 
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckflow.domain.events import Reply, StoredEvent
+from duckflow.domain.events import ModeChanged, Reply, StoredEvent
 from duckflow.domain.live_updates import ReplyPiece, ReplyVoid
+from duckflow.ui.output.markdown import render_text
 from duckflow.ui.output.reply_stream import MarkdownBlock, MarkdownBlocks, ReplyStream
 from duckflow.ui.screen import Screen
 from fakes.keyboard import FakeWriter
@@ -114,3 +116,21 @@ def test_what_was_just_drawn_is_not_shown_as_being_written_too():
     stream.end()
     assert made == ["\n", "the last word"]
     assert shown == [[], []]
+
+
+def test_a_note_in_the_middle_of_a_reply_comes_below_it_and_the_reply_is_written_once():
+    writer = FakeWriter()
+    screen = Screen(writer)
+    at = datetime.now(UTC)
+    screen(ReplyPiece(text="Here is\n\nthe "))
+    screen(StoredEvent(seq=1, at=at, event=ModeChanged(mode="plan")))
+    screen(ReplyPiece(text="answer."))
+    screen(StoredEvent(seq=2, at=at, event=Reply(text="Here is\n\nthe answer.")))
+    assert [writer.text.count(one) for one in ("Here is", "the answer.")] == [1, 1]
+    assert writer.text.index("the answer.") < writer.text.index("Mode plan")
+
+
+def test_names_with_two_underscores_are_shown_as_they_are():
+    shown = render_text("Run reversi/__main__.py, __init__ or __all__, **now** and `__x__`.", 80, coloured=False)
+    assert shown == "Run reversi/__main__.py, __init__ or __all__, now and `__x__`."
+    assert render_text("__Very__ much", 80, coloured=False) == "Very much"

@@ -51,7 +51,7 @@ class CancelWork(Frozen):
 
 
 class UndoWork(Frozen):
-    """Undo changes: a number of actions, "all" of the last request, or "redo"."""
+    """Undo changes: those of the last request (empty or "all"), a number of actions, or "redo"."""
 
     kind: Literal["undo"] = "undo"
     wanted: Annotated[str, Field(max_length=10)] = ""
@@ -160,6 +160,8 @@ class SessionResult(NamedTuple):
     report: UndoReport | None = None
     session_id: str = ""
     """Id of the session that a fork created."""
+    newer: tuple[str, ...] = ()
+    """Files that changed after the point where the fork begins."""
     forgotten: int = 0
 
 

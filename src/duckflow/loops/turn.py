@@ -165,6 +165,6 @@ class Turn(SessionPart):
         return True
 
     def _ask(self, about: Consult) -> RequestOutcome:
-        self._session.record(consult(self._state, about.kind, about.cause))
+        self._session.record(consult(self._state, about.kind, about.cause, alone=self._model.alone))
         self._hooks.notify("elicitation_dialog", about.kind)
         return "not_satisfied" if about.kind == "escalation" else "consultation"

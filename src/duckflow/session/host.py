@@ -26,7 +26,7 @@ from duckflow.domain.session_client import SessionUpdate, StatusChanged
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.llm.endpoints import full_name
-from duckflow.loops.undo.rewind import fork, rewind
+from duckflow.loops.undo.rewind import changed_since, fork, rewind
 from duckflow.session.channel import Receipt, UpdateQueue
 from duckflow.store.command_inbox import CommandInbox, WaitingCommand
 from duckflow.store.memory import Memories
@@ -268,7 +268,8 @@ class SessionHost:
                 rated = self.app.chat.rate(rating)
                 return SessionResult(objection="" if rated else "stats.rate_nothing")
             case commands.ForkSession(before=before):
-                return SessionResult(session_id=fork(self.app.log, self.session_id, before))
+                newer = changed_since(self.app.log.load(self.session_id), before)
+                return SessionResult(session_id=fork(self.app.log, self.session_id, before), newer=newer)
             case commands.ForgetMemories(numbers=numbers):
                 return SessionResult(forgotten=len(Memories(self.app.log.database).delete(numbers)))
             case _:
@@ -333,11 +334,11 @@ class SessionHost:
 
     async def _undo(self, wanted: str) -> UndoReport:
         undoing = self.app.undoing
-        if wanted in ("redo", "all"):
+        if wanted in ("", "all", "redo"):
             return await (undoing.redo() if wanted == "redo" else undoing.undo_request())
-        if wanted and not wanted.isdecimal():
+        if not wanted.isdecimal():
             raise UsageError("undo.wanted", wanted=wanted)
-        return await undoing.undo(int(wanted or 1))
+        return await undoing.undo(int(wanted))
 
     async def _run_shell(self, line: str) -> SessionResult:
         action = Action(operation=_SHELL, args={"command": line}, reasoning="the user ran it")

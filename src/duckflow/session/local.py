@@ -113,7 +113,7 @@ class LocalSession:
     def sessions(self) -> Sequence[EarlierSession]:
         """Return earlier sessions of this folder, the last one first."""
         listed = Sessions(self._app.log.database).listed(str(self._app.workspace.root))
-        return [EarlierSession(one.id, one.title, one.updated) for one in listed]
+        return [EarlierSession(one.id, one.title, one.updated) for one in listed if one.title]
 
     def memories(self) -> Sequence[Memory]:
         """Return the memories for this folder, the newest first."""

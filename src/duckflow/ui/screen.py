@@ -40,6 +40,8 @@ class Screen:
         self._describe = Describer()
         self._replies = ReplyStream(writer)
         self._shown: list[str] = []
+        self._held: list[EventDescription] = []
+        """Notes that arrived in the middle of a reply and are shown below it."""
         self._last: str | None = None
         self.activity = Activity(self._replies, clock)
 
@@ -90,6 +92,9 @@ class Screen:
         if described.kind == "reply":
             self._reply(described.text)
             return
+        if described.kind == "note" and self._shown:
+            self._held.append(described)
+            return
         self._end_reply()
         if described.kind in _OPTIONAL and described.kind not in self.also:
             return
@@ -114,11 +119,18 @@ class Screen:
         self._shown = []
         self._replies.feed(reply[len(shown) :])
         self._replies.end()
+        self._write_held()
 
     def _end_reply(self) -> None:
         if self._shown:
             self._replies.end()
         self._shown = []
+        self._write_held()
+
+    def _write_held(self) -> None:
+        held, self._held = self._held, []
+        for described in held:
+            self._event(described)
 
     def _line(self, line: str, colour: Colour | None = None) -> None:
         self._end_reply()

@@ -16,7 +16,7 @@ from duckflow.cli.secrets import redactor
 from duckflow.config.loading import LoadedSettings, load
 from duckflow.config.trust import remember_trust, trust_state
 from duckflow.domain.errors import ToolError, UsageError
-from duckflow.domain.events import StoredEvent
+from duckflow.domain.events import SessionStarted, StoredEvent
 from duckflow.domain.files.programs import program_environment
 from duckflow.domain.modes import Mode
 from duckflow.domain.reduce.rewind import present
@@ -110,8 +110,9 @@ async def _one_session(
     async with aclosing(await SessionHost.open(opening, updates)) as host:
         for update in updates.pending():
             screen(update)
-        for line in last_exchange(earlier):
-            frontend.writer.line(line, "dim")
+            if isinstance(update, StoredEvent) and isinstance(update.event, SessionStarted):
+                for line in last_exchange(earlier):
+                    frontend.writer.line(line, "dim")
         frontend.writer.line(await _welcome(host.app, loaded.settings.rules.files), "dim")
         wish = await _talk(host, loaded, frontend, screen, updates)
     for update in updates.pending():

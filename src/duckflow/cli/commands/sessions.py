@@ -25,7 +25,7 @@ SessionArgument = Annotated[str, argument("ID", "session")]
 def list_all(*, json: JsonFlag = False) -> None:
     """List all sessions, the last used one first."""
     with _opened() as (_, sessions):
-        found = sessions.listed()
+        found = [one for one in sessions.listed() if one.title]
     for one in found:
         when = one.updated.astimezone().strftime("%Y-%m-%d %H:%M")
         echo(one.model_dump_json() if json else f"{one.id}  {when}  {one.workspace}  {one.title}")
@@ -119,13 +119,16 @@ def rewind(
 def fork(session: SessionArgument, number: NumberArgument = None) -> None:
     """Begin a new session like this one, or as it was before a message."""
     from duckflow.domain.session_client import find_message  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.loops.undo.rewind import changed_since, past_messages  # noqa: PLC0415 - as above
     from duckflow.loops.undo.rewind import fork as fork_session  # noqa: PLC0415 - as above
-    from duckflow.loops.undo.rewind import past_messages  # noqa: PLC0415 - as above
 
     with _opened() as (log, sessions):
         found = sessions.show(session).id
-        before = find_message(past_messages(log.load(found)), number).seq if number is not None else None
+        events = log.load(found)
+        before = find_message(past_messages(events), number).seq if number is not None else None
         echo(text("rewind.forked", session=found, new=fork_session(log, found, before)))
+        if newer := changed_since(events, before):
+            echo(text("rewind.newer", files=", ".join(newer)))
 
 
 @commands.command("attach", help=text("help.sessions_attach"))

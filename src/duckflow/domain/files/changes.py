@@ -85,6 +85,8 @@ class UndoReport(Frozen):
     commands: tuple[str, ...] = ()
     covered: tuple[str, ...] = ()
     """Files changed by a command that were restored too."""
+    remaining: int = 0
+    """Earlier actions whose changes can still be undone."""
 
 
 def net_changes(changes: Iterable[FileChange]) -> tuple[FileChange, ...]:

@@ -67,9 +67,12 @@ _LISTED, _NAMES = 200, 5
 
 
 def consult(
-    state: AgentState, kind: ConsultationKind, cause: str = "", **values: JsonValue
+    state: AgentState, kind: ConsultationKind, cause: str = "", *, alone: bool = False, **values: JsonValue
 ) -> ConsultationRequested:
-    """Return the question for this situation, in words and without numbers, with the known reasons."""
+    """Return the question for this situation, in words and without numbers, with the known reasons.
+
+    If the model is `alone`, no choice offers the view of another one.
+    """
     failing = state.request.failing if state.request else ()
     known: dict[str, JsonValue] = {"failing": cut(", ".join(failing), _LISTED)}
     if kind == "escalation" and state.request:
@@ -78,6 +81,7 @@ def consult(
     # A used-up limit has its own text, because the work may have made progress.
     spent = (kind == "over_exertion" and cause in SPENT) or cause == LOST
     again = kind == "instead" and cause == "again"
+    choices = CARRY_ON if spent else (*AGAIN, *CHOICES[kind]) if again else CHOICES[kind]
     return ConsultationRequested(
         kind=kind,
         consultation=Consultation(
@@ -86,7 +90,7 @@ def consult(
             situation=f"consultation.{kind}_{cause}" if spent or again else f"consultation.{kind}",
             values=known,
             findings=tuple(_findings(state, kind, "" if spent else cause, known)),
-            choices=CARRY_ON if spent else (*AGAIN, *CHOICES[kind]) if again else CHOICES[kind],
+            choices=tuple(one for one in choices if not (alone and effect_of(one).reviews)),
         ),
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import get_args
 
 from duckflow.dialects.compact import Compact, read_ahead
 from duckflow.dialects.dialect import DecisionResult, Dialect
@@ -107,6 +108,11 @@ class DecisionModel(SessionPart):
     _dialects: Dialects
     tier: TierName = "creative"
     """Tier of the current or last decision."""
+
+    @property
+    def alone(self) -> bool:
+        """True if one model serves all tiers."""
+        return len({self._tiers.name(tier) for tier in get_args(TierName)}) == 1
 
     async def traits(self) -> ModelTraits:
         """Open the model, and return its traits."""

@@ -4,8 +4,15 @@ import secrets
 from collections.abc import Sequence
 
 from duckflow.domain.errors import UserError
-from duckflow.domain.events import ActionFinished, Rewound, SessionStarted, StoredEvent, UserMessage
-from duckflow.domain.files.changes import UndoReport
+from duckflow.domain.events import (
+    ActionFinished,
+    Rewound,
+    SessionStarted,
+    StoredEvent,
+    Undone,
+    UserMessage,
+)
+from duckflow.domain.files.changes import UndoReport, net_changes
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.rewind import present
 from duckflow.domain.session_client import PastMessage, find_message
@@ -54,6 +61,13 @@ def _message_at(events: Sequence[StoredEvent], seq: int) -> PastMessage:
     messages = past_messages(events)
     number = next((one.number for one in messages if one.seq == seq), 0)
     return find_message(messages, number)
+
+
+def changed_since(events: Sequence[StoredEvent], before: int | None) -> tuple[str, ...]:
+    """Return the files that differ from their content before a message, as far as the events tell."""
+    later = [one.event for one in events if before is not None and one.seq >= before]
+    changes = (change for one in later if isinstance(one, ActionFinished | Undone) for change in one.changes)
+    return tuple(one.path for one in net_changes(changes) if not one.ignored)
 
 
 def fork(log: SqliteEventLog, session_id: str, before: int | None = None) -> str:

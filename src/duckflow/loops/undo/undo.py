@@ -120,7 +120,8 @@ class Undo(SessionPart):
         covered = {change.path for one in sets if one.command for change in one.changes}
         restored = tuple(dict.fromkeys(change.path for change in report.restored if change.path in covered))
         start = [one.action_id for one in known].index(sets[0].action_id)
-        return replace(report, commands=_commands(known[start:]), covered=restored)
+        remaining = len(undoable(await self._known()))
+        return replace(report, commands=_commands(known[start:]), covered=restored, remaining=remaining)
 
     async def _change_back(self, sets: Sequence[ChangeSet], *, redo: bool) -> UndoReport:
         state = self._state

@@ -32,7 +32,7 @@ from duckflow.ui.views.goal import goal_text
 from duckflow.ui.views.health import status_text
 from duckflow.ui.views.live.progress import plan_tree, tasks_tree
 from duckflow.ui.views.tables import context_text, cost_text, memory_lines
-from duckflow.ui.views.undo import undo_text
+from duckflow.ui.views.undo import first_lines, undo_text
 
 _MOST_RATING = 10
 _TITLE = 60
@@ -216,6 +216,8 @@ async def fork(context: CommandContext, argument: str) -> None:
         return
     before = find_message(context.client.messages(), int(argument)).seq if argument else None
     forked = await context.client.send(commands.ForkSession(before=before))
+    if forked.newer:
+        context.writer.line(text("rewind.newer", files=", ".join(first_lines(forked.newer))), "yellow")
     context.leave(forked.session_id)
 
 

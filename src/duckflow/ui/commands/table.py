@@ -37,7 +37,7 @@ COMMANDS: Mapping[str, Command] = {
         Command("tasks", ("タスク",)),
         Command("cancel", ("中止",)),
         Command("diff", ("差分",), "[session]", now=False),
-        Command("undo", ("取り消し", "元に戻す"), "[N|all|redo]", now=False),
+        Command("undo", ("取り消し", "元に戻す"), "[N|redo]", now=False),
         Command("rewind", ("巻き戻し",), "[N [files|conversation]]", now=False),
         Command("fork", ("分岐",), "[N]", now=False),
         Command("mode", ("モード",), f"[{'|'.join(MODES)}]"),

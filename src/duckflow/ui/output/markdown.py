@@ -13,6 +13,7 @@ from duckflow.ui.output.writer import code_of
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
     from rich.console import Console
 
@@ -22,6 +23,8 @@ _CODES: dict[Style, str] = {"strong": "1", "em": "3", "s": "9", "code": "{}", "l
 _OPEN, _CLOSE = 0x10FF00, 0x10FF80
 """First characters that mark the start and the end of a style. They have no width, and are replaced last."""
 _MARKS = lazy_regex("[\U0010ff00-\U0010ffff]")
+_DUNDER = lazy_regex(r"__[a-z0-9]+(?:_[a-z0-9]+)*__")
+"""Names such as `__init__`, which Markdown would show in bold and without their underscores."""
 _INDENT = "  "
 
 
@@ -49,7 +52,19 @@ def render_code(source: str, language: str, *, coloured: bool) -> str:
 def _parser() -> "MarkdownIt":
     from markdown_it import MarkdownIt  # noqa: PLC0415 - as above
 
-    return MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    parser.inline.ruler.before("emphasis", "dunder", _keep_dunder)
+    return parser
+
+
+def _keep_dunder(state: "StateInline", silent: bool) -> bool:  # noqa: FBT001 - the parser calls it so
+    name = _DUNDER.match(state.src, state.pos)
+    if name is None:
+        return False
+    if not silent:
+        state.pending += name[0]
+    state.pos = name.end()
+    return True
 
 
 def _console(columns: int, *, coloured: bool) -> "Console":

@@ -30,6 +30,7 @@ def undo_text(report: UndoReport) -> str:
     if report.commands:
         lines.append(text("undo.commands"))
         lines += first_lines([f"  $ {' '.join(command.split())}" for command in report.commands])
+    lines += [text("undo.remaining", count=report.remaining)] if report.remaining else []
     return "\n".join(lines)
 
 

@@ -63,7 +63,7 @@ const PANELS = {
       (error) => box.replaceChildren(h('p', { class: 'bad' }, error.message)));
     if (now.id.startsWith('run-')) return [box];
     return [h('p', { class: 'row' },
-      h('button', { type: 'button', disabled: !now.undoable, onclick: () => act({ kind: 'undo', wanted: '' }) }, t('changes.undo')),
+      h('button', { type: 'button', disabled: !now.undoable, onclick: () => act({ kind: 'undo', wanted: '1' }) }, t('changes.undo')),
       h('button', { type: 'button', onclick: () => act({ kind: 'undo', wanted: 'redo' }) }, t('changes.redo'))), box];
   },
 
