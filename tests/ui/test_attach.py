@@ -51,7 +51,7 @@ def test_M7_a_second_terminal_reads_along_answers_and_sees_what_was_answered_els
             first.wait_for("And b.txt")
             second.wait_for("Write b.txt?")
             first.wait_until(lambda: first.text.count("Allow it?") > 1 or "Allow" in first.shown[-3])
-            first.type("n not now\r")
+            first.type("n one file is enough\r")
             second.wait_for("answered in another window")
             second.wait_for("Both.")
             assert not (folder / "b.txt").exists()
