@@ -1,16 +1,24 @@
 """Input for the next attempt, and actions that it may not repeat (J4)."""
 
 from duckflow.domain.decision import Action
-from duckflow.domain.reduce.objective import begin_attempt, end_attempt, learn, note_list, note_result, renew
+from duckflow.domain.reduce.objective import (
+    begin_attempt,
+    end_attempt,
+    give_up_attempt,
+    learn,
+    note_list,
+    note_result,
+    renew,
+)
 from duckflow.domain.work.objective import (
     ExecutionPlan,
     RequirementScore,
     SatisfactionEvaluation,
     TaskObjective,
 )
-from duckflow.evaluation.continuation import build_continuation, equal_to_failed
-from duckflow.prompts.continuation import SMALL_TOLD, TOLD, continuation_text, plan_text
-from duckflow.services.evaluation import FailureAnalysis, MissingInfoAnalysis, MissingItem
+from duckflow.evaluation.continuation import TRIED_BEFORE, build_continuation, equal_to_failed
+from duckflow.prompts.continuation import SMALL_TOLD, TOLD, continuation_text, difference_text, plan_text
+from duckflow.services.evaluation import MissingInfoAnalysis, MissingItem
 from fakes.rows import every_row
 
 READ = Action(operation="file_ops.read_file", args={"path": "a.py"})
@@ -49,38 +57,36 @@ def tried(*lists, strategy="use the template", evaluation=UNMET, objective=None)
 
 def test_all_that_is_known_is_in_the_context_J4():
     objective = learn(tried([WRITE]), ["only Python 3.11"])
-    objective = end_attempt(
-        note_result(
-            note_result(objective, "e3 b.py: no such file", "failed"),
-            "e4 delete: the user said no",
-            "refused",
-        ),
-        UNMET,
-    )
-    found = build_continuation(
-        objective, MISSING, FailureAnalysis(cause="the path is wrong", fixes=("use a.py",))
-    )
+    objective = note_result(objective, "e3 b.py: no such file", "failed")
+    for refused in (
+        "e4 delete: not allowed",
+        "e5 shell.take_over : thrown away",
+        f"e6 write: {TRIED_BEFORE}",
+    ):
+        objective = note_result(objective, refused, "refused")
+    found = build_continuation(end_attempt(objective, UNMET), MISSING)
     assert (found.score, found.needed) == (0.55, 0.8)
     assert [one.number for one in found.attempts] == [1, 2]
     assert found.errors == ("e3 b.py: no such file",)
-    assert found.unavailable == ("e4 delete: the user said no",)
+    assert found.unavailable == ("e4 delete: not allowed", "e5 effects of a command : thrown away")
     assert found.partial_successes == ("a.py exists [e2]", "in part (0.30): it prints hello [e2]")
     assert found.problems == (
-        "a required check failed",
         "no test was run",
         "not met (0.00): it is tested",
         "not met (0.30): it prints hello",
         "not met (0.50, nothing shows it): it is small",
-        "cause of the failure: the path is wrong",
     )
-    assert found.improvements == ("run the tests", "print hello", "use a.py")
+    assert found.improvements == ("run the tests", "print hello")
     assert found.alternatives == ("write it by hand",)
-    assert found.failed_approaches == ("use the template (0.55)",)
+    assert found.failed_approaches == ()
     assert found.limitations == ("only Python 3.11", "there is no network")
 
 
-def test_what_an_attempt_without_a_strategy_did_is_not_to_be_avoided_J4():
-    assert build_continuation(tried([WRITE], strategy=""), MISSING).failed_approaches == ()
+def test_J4_only_the_user_rules_out_a_strategy():
+    objective = tried([WRITE], strategy="the right way, done badly")
+    objective = begin_attempt(objective, ExecutionPlan(strategy="use the template"))
+    objective = give_up_attempt(note_list(objective, [READ]), forbidden=True)
+    assert build_continuation(objective, MISSING).failed_approaches == ("use the template",)
 
 
 def test_the_context_is_bounded_whatever_there_is_J4():
@@ -98,16 +104,17 @@ def test_the_context_is_bounded_whatever_there_is_J4():
     assert len(continuation_text(found, SMALL_TOLD)) <= SMALL_TOLD
 
 
-def test_the_next_prompt_says_what_is_wrong_first_and_what_not_to_repeat_J4():
+def test_the_next_prompt_says_what_is_wrong_first_J4():
     objective = note_result(tried([WRITE]), "e3 b.py: no such file", "failed")
     objective = end_attempt(objective, UNMET)
     text = continuation_text(build_continuation(objective, MISSING))
-    assert text.startswith("The request is not met yet: 0.55 of the 0.80 that are needed. Attempt 3 begins.")
+    assert text.startswith(
+        "The request is not met yet: 0.55 (before: 0.55) of the 0.80 that are needed. Attempt 3"
+    )
     order = [
         "- no test was run",
-        "- run the tests",
         "- a.py exists [e2]",
-        "- use the template (0.55)",
+        "- run the tests",
         "- there is no network",
         "- write it by hand",
         "- e3 b.py: no such file",
@@ -115,6 +122,14 @@ def test_the_next_prompt_says_what_is_wrong_first_and_what_not_to_repeat_J4():
     ]
     places = [text.index(part) for part in order]
     assert places == sorted(places)
+
+
+def test_J4_the_working_model_is_told_what_the_verdict_adds_and_not_its_own_past():
+    objective = tried([WRITE], objective=tried([READ]))
+    text = difference_text(build_continuation(objective, MISSING))
+    assert text.startswith("The request is not met yet: 0.55 (before: 0.55) of the 0.80")
+    assert "no test was run" in text
+    assert not any(past in text for past in ("Attempts so far", "Errors so far", "use the template"))
 
 
 def test_a_plan_is_told_with_what_holds_and_what_to_avoid_J4():
@@ -140,8 +155,9 @@ def test_a_plan_is_told_with_what_holds_and_what_to_avoid_J4():
         ([[WRITE, TEST]], [WRITE], False),
         ([[READ]], [READ], True),
         ([[READ], [WRITE]], [READ], False),
-        ([[WRITE], [TEST]], [TEST], True),
+        ([[WRITE], [TEST]], [TEST], False),
         ([[TEST], [WRITE]], [TEST], False),
+        ([[READ, TEST]], [READ, TEST], True),
         ([[READ]], [], False),
         ([], [READ], False),
     ],

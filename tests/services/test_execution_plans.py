@@ -21,8 +21,8 @@ CONTEXT = ContinuationContext(
     attempts=(AttemptResult(number=1, strategy="Use the template", score=0.4),),
     problems=("nothing is printed",),
     improvements=("print hello",),
-    unavailable=("e4 delete a.py: the user said no",),
-    failed_approaches=("Use the template (0.40)",),
+    unavailable=("e4 run curl: not allowed",),
+    failed_approaches=("Use the template",),
     limitations=("no network",),
 )
 
@@ -39,9 +39,9 @@ async def first(*turns):
     return plan, usage, model
 
 
-async def again(*turns, **options):
-    model = FakeModel(*turns, **options)
-    plan, usage = await put(model, plan_continuation_execution("Make a.py", CONTEXT, seen("e1")))
+async def again(*turns, context=CONTEXT, evidence=seen("e1")):  # noqa: B008 - it is never changed
+    model = FakeModel(*turns)
+    plan, usage = await put(model, plan_continuation_execution("Make a.py", context, evidence))
     return plan, usage, model
 
 
@@ -60,23 +60,41 @@ async def test_the_first_plan_has_a_strategy_and_steps_K1():
 
 
 async def test_the_next_plan_carries_strategy_constraints_and_what_to_avoid_J4():
-    plan, usage, model = await again(drafted())
+    plan, usage, model = await again(drafted(avoid=["a mock"]))
     assert plan.strategy == "Write it by hand"
-    assert plan.constraints == ("no network", "not available: e4 delete a.py: the user said no")
-    assert plan.avoid == ("Use the template (0.40)",)
+    assert plan.constraints == ("no network", "refused by the rules: e4 run curl: not allowed")
+    assert plan.avoid == ("a mock", "Use the template")
     assert usage == ONE_CALL
     asked = model.requests[0].messages[1].text
-    for shown in ("Attempt 2 begins", "- nothing is printed", "- print hello", "- Use the template (0.40)"):
+    for shown in (
+        "Attempt 2 begins",
+        "- nothing is printed",
+        "- print hello",
+        "- Use the template",
+        "1. Use the template (0.40)",
+    ):
         assert shown in asked
 
 
 @every_row("name", ["Use the template", "use the  template!"])
-async def test_a_strategy_that_has_failed_is_refused_once_J4(name):
+async def test_a_strategy_that_the_user_does_not_want_any_more_is_refused_once_J4(name):
     plan, _, model = await again(drafted(name), drafted())
     assert plan.strategy == "Write it by hand"
-    assert "has failed before, choose another" in model.requests[1].messages[-1].text
+    assert "is not wanted any more, choose another" in model.requests[1].messages[-1].text
     without, *_ = await again(drafted(name), drafted(name))
     assert without == plain_continuation(CONTEXT)
+
+
+async def test_J4_a_right_strategy_that_was_carried_out_badly_may_be_chosen_again():
+    plan, *_ = await again(
+        drafted("Use the template"), context=CONTEXT.model_copy(update={"failed_approaches": ()})
+    )
+    assert (plan.strategy, plan.avoid) == ("Use the template", ())
+
+
+async def test_J4_the_question_for_the_next_plan_is_short():
+    _, _, model = await again(drafted(), evidence=seen("e1", text="word " * 20_000))
+    assert len(model.requests[0].messages[1].text) < 20_000
 
 
 @every_row(
@@ -118,7 +136,7 @@ def test_without_a_model_the_next_attempt_does_what_is_missing_J4():
     plan = plain_continuation(CONTEXT)
     assert (plan.strategy, plan.steps) == ("print hello", ("print hello",))
     assert plan.constraints[0] == "no network"
-    assert plan.avoid == ("Use the template (0.40)",)
+    assert plan.avoid == ("Use the template",)
     other = plain_continuation(CONTEXT.model_copy(update={"alternatives": ("by hand",)}))
     assert other.strategy == "by hand"
     assert plain_continuation(ContinuationContext(score=0, needed=0.8)).strategy == "another way than before"

@@ -16,24 +16,27 @@ from duckflow.domain.work.objective import (
     TaskObjective,
 )
 from duckflow.evaluation.verdict import DONE_AT
-from duckflow.services.evaluation import FailureAnalysis, MissingInfoAnalysis
+from duckflow.services.evaluation import MissingInfoAnalysis
+
+TRIED_BEFORE = "These actions were tried before and did not help. Try another way."
+"""Reason for the model why a list of a failed attempt does not run again."""
 
 MOST_ATTEMPTS, MOST_LINES = 3, 6
+
+_RUN, _TAKE_OVER = "shell.run", "shell.take_over"
 
 _LINE = 240
 _REPORT_LINES, _REPORT_LINE, _REQUEST = 5, 160, 300
 
 
-def build_continuation(
-    objective: TaskObjective,
-    missing: MissingInfoAnalysis,
-    failure: FailureAnalysis | None = None,
-) -> ContinuationContext:
+def build_continuation(objective: TaskObjective, missing: MissingInfoAnalysis) -> ContinuationContext:
     """Collect what is known after a verdict of "not done", with a limit on each part."""
     attempts = objective.failed_attempts[-MOST_ATTEMPTS:]
     evaluation = objective.evaluation
     scores = evaluation.requirement_scores if evaluation else ()
     tried = {strategy.casefold() for strategy in objective.strategies}
+    problems = _first(_problems(evaluation))
+    refused = (line for one in attempts for line in one.refused if TRIED_BEFORE not in line)
     return ContinuationContext(
         score=objective.satisfaction,
         needed=DONE_AT,
@@ -41,12 +44,13 @@ def build_continuation(
         errors=_last(line for one in attempts for line in one.errors),
         checks=_first(map(_check_line, sorted(objective.checks, key=lambda one: one.state != "failed"))),
         partial_successes=_first(_met(scores)),
-        problems=_first(_problems(evaluation, failure)),
-        improvements=_first((*(one.what for one in missing.missing), *(failure.fixes if failure else ()))),
+        problems=problems,
+        improvements=tuple(
+            line for line in _first(one.what for one in missing.missing) if line not in problems
+        ),
         alternatives=_first(text for text in missing.alternatives if text.casefold() not in tried),
-        unavailable=_last(line for one in attempts for line in one.refused),
-        # Actions of a failed attempt without a strategy are not named: single ones may have worked.
-        failed_approaches=_last(f"{one.strategy} ({one.score:.2f})" for one in attempts if one.strategy),
+        unavailable=_last(line.replace(_TAKE_OVER, "effects of a command") for line in refused),
+        failed_approaches=_last(one.strategy for one in attempts if one.forbidden),
         limitations=_last((*objective.learned_constraints, *missing.constraints)),
     )
 
@@ -56,8 +60,11 @@ def equal_to_failed(
 ) -> bool:
     """Return whether a failed attempt ran these same actions, so that repeating them is useless.
 
-    Actions that only read or ran something may be repeated once files have changed (`revision` differs).
+    Actions that changed nothing may be repeated once files have changed (`revision` differs), and commands
+    at any time: tests that failed must run again.
     """
+    if all(action.operation == _RUN for action in actions):
+        return False
     wanted = digest_of(actions)
     return any(
         tried.digest == wanted and (tried.changed or tried.revision == revision)
@@ -75,18 +82,16 @@ def _met(scores: Iterable[RequirementScore]) -> Iterable[str]:
             yield f"in part ({one.score:.2f}): {one.requirement}{seen}"
 
 
-def _problems(evaluation: SatisfactionEvaluation | None, failure: FailureAnalysis | None) -> Iterable[str]:
+def _problems(evaluation: SatisfactionEvaluation | None) -> Iterable[str]:
     if evaluation is None:
         return
-    if "failing_verification" in evaluation.caps:
-        yield "a required check failed"
     yield from evaluation.missing_aspects
+    if "failing_verification" in evaluation.caps and not evaluation.missing_aspects:
+        yield "a required check failed"
     for one in sorted(evaluation.requirement_scores, key=lambda one: one.priority):
         if one.score < DONE_AT:
-            unproven = ", nothing shows it" if one.cap == "no_evidence" else ""
+            unproven = ", nothing shows it" if (one.claimed or 0) > one.score else ""
             yield f"not met ({one.score:.2f}{unproven}): {one.requirement}"
-    if failure is not None:
-        yield f"cause of the failure: {failure.cause}"
 
 
 def _first(lines: Iterable[str]) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from duckflow.domain.errors import ProviderError
 from duckflow.domain.events import Event, Reply, UserMessage
 from duckflow.domain.transitions import Status, Step
 from duckflow.domain.work.outcomes import ENDED, RequestOutcome
+from duckflow.evaluation.continuation import TRIED_BEFORE
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.hooks.hooks import Hooks
 from duckflow.loops.judging.advice import work_so_far
@@ -27,8 +28,6 @@ from duckflow.loops.session import SessionPart
 from duckflow.loops.steps import Steps
 from duckflow.loops.thinking.model import DecisionModel
 from duckflow.pacemaker.rules import Consult, Go, Replan
-
-TRIED_BEFORE = "These actions were tried before and did not help. Try another way."
 
 
 @dataclass(eq=False)

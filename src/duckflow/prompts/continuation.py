@@ -15,23 +15,35 @@ TOLD, SMALL_TOLD = 4_000, 700
 
 
 def continuation_text(context: ContinuationContext, limit: int = TOLD) -> str:
-    """Describe the state of a request after failed attempts, most important facts first."""
-    begun = context.attempts[-1].number + 1 if context.attempts else 1
+    """Describe the state of a request to the planner of the next attempt, most important facts first."""
     parts = [
-        f"The request is not met yet: {context.score:.2f} of the {context.needed:.2f} that are needed. "
-        f"Attempt {begun} begins.",
-        *_section("Still wrong or missing", context.problems),
-        *_section("Checked by running (✓ passed, ✗ failed, – not run)", context.checks),
+        *_state(context),
         *_section("To fix it", context.improvements),
-        *_section("Already met, keep it", context.partial_successes),
-        *_section("Failed before, do not repeat", context.failed_approaches),
+        *_section("The user does not want this any more", context.failed_approaches),
         *_section("Constraints", context.limitations),
-        *_section("Not available", context.unavailable),
+        *_section("Refused by the rules", context.unavailable),
         *_section("Other ways", context.alternatives),
         *_section("Errors so far", context.errors),
         *_section("Attempts so far", map(_attempt, context.attempts)),
     ]
     return cut("\n".join(parts), limit)
+
+
+def difference_text(context: ContinuationContext) -> str:
+    """Describe to the working model, which knows the earlier attempts, what the verdict adds."""
+    return cut("\n".join(_state(context)), TOLD)
+
+
+def _state(context: ContinuationContext) -> list[str]:
+    begun = context.attempts[-1].number + 1 if context.attempts else 1
+    before = "".join(f" (before: {one.score:.2f})" for one in context.attempts[-2:-1])
+    return [
+        f"The request is not met yet: {context.score:.2f}{before} of the {context.needed:.2f} that are "
+        f"needed. Attempt {begun} begins.",
+        *_section("Still wrong or missing", context.problems),
+        *_section("Checked by running (✓ passed, ✗ failed, – not run)", context.checks),
+        *_section("Already met, keep it", context.partial_successes),
+    ]
 
 
 def retry_text(evaluation: SatisfactionEvaluation) -> str:

@@ -17,6 +17,8 @@ MOST_CRITERIA = 10
 
 _NAME, _LINE, _TEXT = 100, 300, 2000
 _ATTEMPT_CRITERIA, _SHORT_LINE, _STEP = 5, 200, 300
+_SEEN = 3_000
+"""Token limit of the evidence for the plan of a further attempt, because the verdict sums it up."""
 
 
 class StepDraft(Frozen):
@@ -35,6 +37,7 @@ class PlanDraft(Frozen):
     risk: Risk
     success_criteria: tuple[str, ...]
     steps: tuple[StepDraft, ...]
+    avoid: tuple[str, ...] = ()
 
 
 def draft_plan(goal: str, summary: str, evidence: Sequence[Evidence]) -> Question[PlanDraft, Plan]:
@@ -110,18 +113,19 @@ def plan_initial_execution(
 def plan_continuation_execution(
     request: str, context: ContinuationContext, evidence: Sequence[Evidence]
 ) -> Question[PlanDraft, ExecutionPlan]:
-    """Ask for a different plan for the next attempt. Without an answer, do what is missing first."""
-    tried = tuple(one.strategy for one in context.attempts if one.strategy)
+    """Ask for the plan of the next attempt, briefly. Without an answer, do what is missing first."""
 
     def prompt(traits: ModelTraits) -> ModelRequest:
         known = continuation_text(context, SMALL_TOLD if traits.small else TOLD)
-        return question_request("PlanDraft", traits, template("execution_plan"), [known], request, evidence)
+        return question_request(
+            "PlanDraft", traits, template("execution_plan"), [known], request, evidence, most_evidence=_SEEN
+        )
 
     return Question(
-        asked=AskedModel(tier="creative", output="PlanDraft", effort="high"),
+        asked=AskedModel(tier="creative", output="PlanDraft"),
         prompt=prompt,
         shape=PlanDraft,
-        check=lambda draft: _attempt_problems(draft, tried),
+        check=lambda draft: _attempt_problems(draft, context.failed_approaches),
         read=lambda draft: with_lessons(_attempt_plan(draft), context),
         otherwise=lambda: plain_continuation(context),
     )
@@ -136,15 +140,17 @@ def plain_continuation(context: ContinuationContext) -> ExecutionPlan:
 
 def with_lessons(plan: ExecutionPlan, context: ContinuationContext) -> ExecutionPlan:
     """Add the lessons of earlier attempts to a plan: its constraints, and approaches to avoid."""
-    unavailable = tuple(f"not available: {text}" for text in context.unavailable)
-    return replace(plan, constraints=context.limitations + unavailable, avoid=context.failed_approaches)
+    refused = tuple(f"refused by the rules: {text}" for text in context.unavailable)
+    return replace(
+        plan, constraints=context.limitations + refused, avoid=plan.avoid + context.failed_approaches
+    )
 
 
 def _attempt_problems(draft: PlanDraft, tried: Sequence[str]) -> Iterable[str]:
     if not draft.name.strip():
         yield "`name` is empty: it holds the strategy"
     if letters_of(draft.name) in {letters_of(strategy) for strategy in tried}:
-        yield f"`name`: the strategy {cut(draft.name, _SHORT_LINE)} has failed before, choose another"
+        yield f"`name`: the strategy {cut(draft.name, _SHORT_LINE)} is not wanted any more, choose another"
     if not 1 <= len(draft.steps) <= MOST_STEPS:
         yield f"a plan has 1 to {MOST_STEPS} steps, not {len(draft.steps)}"
     for place, step in enumerate(draft.steps, start=1):
@@ -162,4 +168,5 @@ def _attempt_plan(draft: PlanDraft) -> ExecutionPlan:
             one_line(text, _SHORT_LINE) for text in draft.success_criteria[:_ATTEMPT_CRITERIA] if text.strip()
         ),
         risk=draft.risk,
+        avoid=tuple(one_line(text, _SHORT_LINE) for text in draft.avoid[:_ATTEMPT_CRITERIA] if text.strip()),
     )

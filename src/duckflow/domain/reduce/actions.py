@@ -86,8 +86,9 @@ def finish_action(state: AgentState, event: ActionFinished) -> AgentState:
 
 
 def _changes_work(state: AgentState, event: ActionFinished) -> bool:
-    """Return whether the action changed files. Removing a file that this request created does not count."""
-    return any(path not in event.removed or not _made_by_request(state, path) for path in event.changed)
+    """Return whether the action changed files, other than caches and files that this request had created."""
+    changed = (path for path in event.changed if not is_cache(path))
+    return any(path not in event.removed or not _made_by_request(state, path) for path in changed)
 
 
 def _made_by_request(state: AgentState, path: str) -> bool:

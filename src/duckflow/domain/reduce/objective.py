@@ -242,7 +242,8 @@ def end_attempt(
 def give_up_attempt(objective: TaskObjective, *, forbidden: bool) -> TaskObjective:
     """End the current attempt without a verdict. If `forbidden`, its actions may not be repeated."""
     left = objective.current
-    ended = (replace(left, score=objective.satisfaction),) if forbidden and left.tried else ()
+    given_up = replace(left, score=objective.satisfaction, forbidden=True)
+    ended = (given_up,) if forbidden and left.tried else ()
     return replace(
         objective,
         attempts=(*objective.attempts, *ended)[-MOST_ATTEMPTS:],

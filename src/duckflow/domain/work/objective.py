@@ -143,6 +143,8 @@ class AttemptResult(Frozen):
     """Actions that the user refused."""
     score: Share = 0.0
     done: bool = False
+    forbidden: bool = False
+    """True if the user wanted another way, so that its strategy may not be repeated."""
     lessons: tuple[str, ...] = ()
 
 
@@ -160,7 +162,9 @@ class ContinuationContext(Frozen):
     improvements: tuple[str, ...] = ()
     alternatives: tuple[str, ...] = ()
     unavailable: tuple[str, ...] = ()
+    """Actions that the rules refused."""
     failed_approaches: tuple[str, ...] = ()
+    """Strategies that the user does not want any more. Others may have failed only by their execution."""
     limitations: tuple[str, ...] = ()
 
 

@@ -24,13 +24,12 @@ from duckflow.loops.judging.case_evidence import CaseEvidenceCollector
 from duckflow.loops.judging.verification import Verification
 from duckflow.loops.session import SessionPart
 from duckflow.loops.thinking.advisor import Advisor
-from duckflow.prompts.continuation import continuation_text, plan_text, retry_text
+from duckflow.prompts.continuation import difference_text, plan_text, retry_text
 from duckflow.prompts.evidence import evidence_in
 from duckflow.prompts.layers import requirements_text
 from duckflow.prompts.questions import summary_of
 from duckflow.services.evaluation import (
     VerdictDraft,
-    analyze_execution_failure,
     evaluate_task_satisfaction,
     extract_missing_information,
     extract_task_requirements,
@@ -234,16 +233,13 @@ class Judging(SessionPart):
     ) -> None:
         """Find out what is missing, and plan another attempt that works differently (J4)."""
         # If the verdict says what is missing, no further question is needed to plan the next attempt.
-        missing, failure = plain_missing(evaluation), None
+        missing = plain_missing(evaluation)
         if not missing.missing:
             missing = await self._advisor.ask(extract_missing_information(case, evaluation))
-            failures = objective.attempts[-1].errors if objective.attempts else ()
-            analysis = analyze_execution_failure(case.request, failures, case.evidence)
-            failure = await self._advisor.ask(analysis) if failures else None
-        context = build_continuation(objective, missing, failure)
+        context = build_continuation(objective, missing)
         plan = await self._advisor.ask(plan_continuation_execution(case.request, context, case.evidence))
         small = await self._advisor.is_small("creative")
-        told = retry_text(evaluation) if small else f"{continuation_text(context)}\n\n{plan_text(plan)}"
+        told = retry_text(evaluation) if small else f"{difference_text(context)}\n\n{plan_text(plan)}"
         number = objective.current.number
         self._session.record(AttemptPlanned(number=number, plan=plan, learned=missing.constraints, told=told))
 
