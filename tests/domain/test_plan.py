@@ -4,6 +4,9 @@ import re
 
 from hypothesis import given
 
+from duckflow.domain.events import PlanChanged
+from duckflow.domain.reduce.plans import change_plan
+from duckflow.domain.state import AgentState, TranscriptEntry
 from duckflow.domain.work.plan import (
     Plan,
     PlanStep,
@@ -164,3 +167,16 @@ def test_a_circle_is_found_and_named_B2(depends_on, circle):
     found = find_cycle(depends_on)
     assert set(found) == circle
     assert not found or found[0] == found[-1]
+
+
+def test_results_about_superseded_plans_are_stale_B2():
+    """F3: a trim leaves them out first, and no side question sees them."""
+    shown = tuple(
+        TranscriptEntry(role="user", text="a plan", evidence_id=f"e{place}", operation=operation)
+        for place, operation in enumerate(("plan_tool.propose", "shell.run", "plan_tool.revise"), start=1)
+    )
+    state = AgentState(transcript=shown)
+    revised = change_plan(state, PlanChanged(plan=plan(step("a")), change="revised"))
+    assert [one.stale for one in revised.transcript] == [True, False, False]
+    advanced = change_plan(state, PlanChanged(plan=plan(step("a")), change="step"))
+    assert not any(one.stale for one in advanced.transcript)

@@ -254,7 +254,7 @@ async def test_A5_a_decision_that_doubts_itself_hands_nothing_to_the_background_
     async with engine(folder, doubts, doubts, decision("ok"), mode="edits", attended=True) as duck:
         assert await duck.app.chat.say("go") == "awaiting_approval"
         assert duck.state.approval.because == "objection"
-        assert json.loads(duck.state.approval.difference)["task_list"] == tasks
+        assert duck.state.approval.difference == "1. file_ops.write_file\n   path: a.txt\n   content: x\n"
         assert duck.state.approval.kind is None
         await duck.app.chat.answer(AnswerApproval(yes=False))
     assert not (folder / "a.txt").exists()

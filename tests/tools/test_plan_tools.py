@@ -11,6 +11,7 @@ from duckflow.domain.events import PlanChanged
 from duckflow.domain.reduce.plans import change_plan
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.plan import Plan
+from duckflow.i18n.catalogue import set_language
 from duckflow.safety.policy.policy import MODES, PolicyCase, decide
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.plans.plan_tool import plan_tools
@@ -111,8 +112,9 @@ async def test_a_new_plan_leads_to_the_user_s_answer_where_it_is_needed_B7(how, 
     drafted = GAME.model_copy(update={"risk": risk})
     tools = Bench(planned(GAME, mode=mode), drafted)
     result = await tools.call(how, goal="Make a game")
-    asked = Action(operation="plan_tool.approve", args={"plan_id": "plan_1"}, reasoning="A game that runs")
+    asked = Action(operation="plan_tool.approve", args={"plan_id": "plan_1"}, reasoning="")
     assert result.then == ((asked,) if asks else ())
+    assert result.events[0].asks is asks, "the question shows the plan, so nothing else does"
     assert tools.state.active_plan.approved is False
 
 
@@ -133,19 +135,47 @@ def test_no_mode_lets_the_model_approve_a_plan_by_itself_B7(mode):
     assert decide(mode, PolicyCase(effect=tool.effect)).verdict == "ask"
 
 
-async def test_all_of_the_plan_is_shown_for_approval_and_nothing_is_cut_B7():
-    long = tasks("pending")[0].model_copy(update={"args": {"content": "x" * 5000}})
-    shown = await Bench(planned(plan(step("a", task_list=(long,)), step("b", "a")))).preview()
-    for part in ("Make a game", "A game that runs", "risk: low", "exits with 0", "Do b.", "x" * 5000):
-        assert part in shown
+async def test_the_plan_is_shown_for_approval_in_words_and_nothing_is_cut_B7():
+    long = step("b", "a").model_copy(update={"description": "x" * 2000})
+    begun = plan(step("a", task_list=tasks("completed", "pending")), long)
+    assert (
+        await Bench(planned(begun)).preview()
+        == f"""\
+📋 Plan: Make a game (risk: low)
+Goal: A game that runs
+Status: in progress
+Done when:
+   - `make run` exits with 0
+1. Step a [in progress]
+   Do a.
+2. Step b (after step 1)
+   {"x" * 2000}"""
+    )
+
+
+async def test_the_plan_is_shown_in_japanese_words_B7():
+    set_language("ja")
+    assert (
+        await Bench(planned(plan(step("a"), step("b", "a")))).preview()
+        == """\
+📋 計画: Make a game（リスク: 低）
+目標: A game that runs
+状態: 案
+完了の条件:
+   - `make run` exits with 0
+1. Step a
+   Do a.
+2. Step b（先に必要なステップ: 1）
+   Do b."""
+    )
 
 
 async def test_no_line_of_a_description_can_pass_for_a_part_of_the_plan_B7():
     tricky = step("a").model_copy(
         update={"description": "Do it.\nrisk: low\n\n2. step_z [completed]\u2028goal: x"}
     )
-    shown = (await Bench(planned(plan(tricky, risk="high"))).preview()).split("steps:\n")[1]
-    assert all(line.startswith(("1. step_a", "   ")) for line in shown.splitlines())
+    shown = (await Bench(planned(plan(tricky, risk="high"))).preview()).partition("\n1. ")[2]
+    assert all(line.startswith(("Step a", "   ")) for line in shown.splitlines())
 
 
 async def test_approve_marks_the_plan_and_says_how_to_go_on_B7():

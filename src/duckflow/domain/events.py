@@ -320,6 +320,8 @@ class PlanChanged(Frozen):
     type: Literal["plan_changed"] = "plan_changed"
     plan: Plan
     change: Literal["proposed", "approved", "revised", "step", "tasks", "deleted"]
+    asks: bool = False
+    """True if the user is asked to approve the plan next. The question shows it."""
 
 
 class TaskListStarted(Frozen):

@@ -2,7 +2,7 @@
 
 from duckflow.domain.events import PlanChanged, TaskListStarted, TaskReported
 from duckflow.domain.frozen import replace
-from duckflow.domain.reduce.transcript import tell
+from duckflow.domain.reduce.transcript import outdate_plans, tell
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import head_and_tail
 from duckflow.domain.work.plan import Plan, PlanStep, Task, WorkStatus, derive
@@ -23,6 +23,8 @@ def change_plan(state: AgentState, event: PlanChanged) -> AgentState:
     else:
         plans[changed] = derive(event.plan)
         active = changed if event.change in ("proposed", "approved", "revised") else active
+    if event.change in ("proposed", "revised", "deleted"):
+        state = outdate_plans(state)
     return replace(state, plans=tuple(plans.values())[-MOST_PLANS:], active_plan_id=active)
 
 

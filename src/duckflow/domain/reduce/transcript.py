@@ -37,6 +37,12 @@ def outdate(state: AgentState, *paths: str) -> tuple[AgentState, tuple[str, ...]
     return _mark(state, old)
 
 
+def outdate_plans(state: AgentState) -> AgentState:
+    """Mark the results of plan tools as stale, except the newest, which has just changed the plan."""
+    found = [one.evidence_id for one in state.transcript if (one.operation or "").startswith("plan_tool.")]
+    return _mark(state, {one for one in found[:-1] if one})[0]
+
+
 def supersede(
     state: AgentState, subject: str, path: str | None, digest: str | None
 ) -> tuple[AgentState, tuple[str, ...]]:

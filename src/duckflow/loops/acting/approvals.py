@@ -60,7 +60,7 @@ def ask_about(
     return Approval(
         approval_id=f"p{state.seq + 1}",
         action=action,
-        intent=action.reasoning or one_line(state.reply, _INTENT),
+        intent=one_line(state.reply, _INTENT) if action.reasoning is None else action.reasoning,
         rationale=ruling.reason,
         because=ruling.because,
         risk=outline.assessed.risk,

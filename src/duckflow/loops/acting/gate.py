@@ -1,7 +1,6 @@
 """The gate: decides by the policy whether an action runs, is refused, or needs the user's approval."""
 
 import asyncio
-import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
@@ -32,6 +31,7 @@ from duckflow.safety.policy.protected import (
 from duckflow.safety.policy.risk import ActionFacts, Assessment, added_text, assess, rate
 from duckflow.safety.sandbox.view.levels import Sandbox
 from duckflow.tools.catalogue import Proposal, ResolvedCall
+from duckflow.tools.plans.task_lists import RUN_LIST
 
 _CHANGING = ("write_file", "edit_file", "delete_file", "move_file")
 _SCRIPT = lazy_regex(r"#!\s*/")
@@ -132,12 +132,8 @@ class Gate:
 
     async def _propose(self, call: ResolvedCall, before: dict[str, str | None]) -> Proposal:
         """Return the proposal that the user saw for this call if its files are unchanged, else a new one."""
-        if (
-            call.tool.operation == "task_loop.run"
-        ):  # changes nothing itself, but must not start if the model doubts it
-            return Proposal(json.dumps(call.action.args, ensure_ascii=False, indent=2))
-        if call.tool.effect == "read":  # must not read anything before it is allowed
-            return Proposal()
+        if call.tool.effect == "read" and call.tool.operation != RUN_LIST:
+            return Proposal()  # must not read anything before it is allowed
         shown = self._shown
         known = shown.approval if shown and shown.proposal.write else None
         if shown and known and (known.action, known.before) == (call.action, before):

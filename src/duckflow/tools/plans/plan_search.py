@@ -112,8 +112,8 @@ def _known_steps(state: AgentState) -> str:
     return f"Known: {', '.join(steps)}." if steps else _known_plans(state)
 
 
-def plan_text(plan: Plan, *, whole: bool = False) -> str:
-    """Return a plan as text. With `whole`, the arguments of its tasks are not cut."""
+def plan_text(plan: Plan) -> str:
+    """Return a plan as text for a model."""
     lines = [
         f"{plan.plan_id}: {plan.name}",
         f"goal: {plan.goal}",
@@ -130,11 +130,11 @@ def plan_text(plan: Plan, *, whole: bool = False) -> str:
         if step.depends_on:
             lines.append(f"   depends_on: {', '.join(step.depends_on)}")
         if step.task_list:
-            lines += ["   task_list:", *(f"   - {task_text(task, whole=whole)}" for task in step.task_list)]
+            lines += ["   task_list:", *(f"   - {task_text(task)}" for task in step.task_list)]
     return "\n".join(lines) + "\n"
 
 
-def task_text(task: Task, *, whole: bool = False) -> str:
+def task_text(task: Task) -> str:
     """Return a task as one line."""
-    args = json.dumps(task.args, ensure_ascii=False)
-    return f"{task.task_id} [{task.status}] {task.operation} {args if whole else cut(args, _SHORT)}"
+    args = cut(json.dumps(task.args, ensure_ascii=False), _SHORT)
+    return f"{task.task_id} [{task.status}] {task.operation} {args}"

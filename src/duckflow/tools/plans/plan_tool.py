@@ -14,6 +14,7 @@ from duckflow.domain.events import PlanChanged
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.plan import Plan, WorkStatus, derive, progress
+from duckflow.i18n.plans import plan_in_words
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import NoArguments, Proposal, Tool, ToolResult
@@ -85,7 +86,7 @@ def plan_tools(session: StateOwner, draft: Callable[[str], Awaitable[Plan]]) -> 
 
     async def propose_approval(args: AnyPlan, _workspace: Workspace) -> Proposal:
         plan = find_plan(session.state, args.plan_id)
-        return Proposal("" if plan.approved else plan_text(plan, whole=True))
+        return Proposal("" if plan.approved else plan_in_words(plan))
 
     async def approve(args: AnyPlan, _access: Access) -> ToolResult:
         plan = find_plan(session.state, args.plan_id)
@@ -150,11 +151,11 @@ def plan_tools(session: StateOwner, draft: Callable[[str], Awaitable[Plan]]) -> 
 def _unseen(now: AgentState, plan: Plan, change: Literal["proposed", "revised"]) -> ToolResult:
     """Return a plan, followed by a request for the user's approval if the mode or the risk needs it (B7)."""
     asks = now.mode == "ask" or plan.risk == "high"
-    ask = Action(operation=APPROVE, args={"plan_id": plan.plan_id}, reasoning=plan.goal)
+    ask = Action(operation=APPROVE, args={"plan_id": plan.plan_id}, reasoning="")
     last = "The user is asked to approve it now." if asks else _next(plan)
     return ToolResult(
-        text=f"{plan_text(plan)}{last}",
-        events=(PlanChanged(plan=plan, change=change),),
+        text=f"{plan_text(plan)}{'Earlier plans no longer count. ' if now.plans else ''}{last}",
+        events=(PlanChanged(plan=plan, change=change, asks=asks),),
         then=(ask,) if asks else (),
     )
 

@@ -3,7 +3,10 @@
 Each tool only reads the state. Effects come from `TaskRuns`, which starts and stops the lists.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+import dataclasses
+import json
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from textwrap import indent
 from typing import Annotated, Any, Protocol
 
 from pydantic import Field, JsonValue, model_validator
@@ -15,9 +18,10 @@ from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.plan import Plan, PlanStep, Task
 from duckflow.safety.files.access import Access
+from duckflow.safety.files.workspace import Workspace
 from duckflow.services.task_lists import MOST_TASKS, TaskDraft, may_be_task, new_tasks
 from duckflow.tools.arguments import one_to
-from duckflow.tools.catalogue import Catalogue, NoArguments, Tool, ToolResult
+from duckflow.tools.catalogue import Catalogue, NoArguments, Proposal, Tool, ToolResult
 from duckflow.tools.plans.plan_search import (
     StateOwner,
     check_consent,
@@ -29,6 +33,9 @@ from duckflow.tools.plans.plan_search import (
     with_step,
     work_tool,
 )
+
+RUN_LIST = "task_loop.run"
+"""Reads nothing and changes nothing itself, but the user is asked about it if the model doubts it (A5)."""
 
 
 class TaskRuns(Protocol):
@@ -108,6 +115,11 @@ def task_tools(
             text=f"{list_id} runs in the background: {len(tasks)} tasks. A report follows when it has ended."
         )
 
+    async def propose_run(args: RunList, _workspace: Workspace) -> Proposal:
+        given = new_tasks(args.task_list or ())
+        step_id = args.step_id
+        return Proposal(_in_words(given if step_id is None else _of_step(session.state, step_id, given)))
+
     async def cancel(_args: NoArguments, _access: Access) -> ToolResult:
         stopped = runs.cancel()
         return ToolResult(text="The list in the background is being stopped." if stopped else "No list runs.")
@@ -116,7 +128,7 @@ def task_tools(
     runs_list = "run in the background the tasks of step_id, or task_list, a list of {operation, args}"
     return (
         work_tool("task_tool.generate_list", GenerateList, generate, generates),
-        work_tool("task_loop.run", RunList, run, runs_list),
+        dataclasses.replace(work_tool(RUN_LIST, RunList, run, runs_list), propose=propose_run),
         work_tool("task_loop.cancel", NoArguments, cancel, "stop that list"),
     )
 
@@ -148,6 +160,18 @@ def _of_step(now: AgentState, step_id: str, given: tuple[Task, ...]) -> tuple[Ta
     if not left:
         raise ToolError(f"All tasks of {step.step_id} are complete.")
     return tuple(replace(task, status="pending", result=None) for task in left)
+
+
+def _in_words(tasks: Iterable[Task]) -> str:
+    """Return the tasks with all their arguments, for the user."""
+    lines: list[str] = []
+    for place, task in enumerate(tasks, start=1):
+        lines.append(f"{place}. {task.operation}")
+        for name, value in task.args.items():
+            said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            # Indented, so that no line of a content looks like a task.
+            lines.append(indent(f"{name}: {said}", "   ", lambda _: True))
+    return "\n".join(lines)
 
 
 def _checked(tasks: Sequence[Task], background: Catalogue) -> tuple[Task, ...]:

@@ -17,10 +17,11 @@ from duckflow.domain.questions.approval import Approval
 from duckflow.domain.questions.consultation import Consultation
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import current_language, text
+from duckflow.i18n.plans import plan_in_words
 from duckflow.ui.output.escaping import on_one_line, visible
 from duckflow.ui.views.approval import points_text
 from duckflow.ui.views.goal import attempt_text, evaluation_text, requirements_line
-from duckflow.ui.views.live.progress import MARKS, action_name
+from duckflow.ui.views.live.progress import action_name
 from duckflow.ui.views.live.status_bar import short_model
 from duckflow.ui.views.undo import recovered_text, rewound_text, undone_text
 
@@ -229,11 +230,9 @@ def _chosen_line(event: events.ConsultationAnswered) -> str:
 
 def _plan_text(event: events.PlanChanged) -> str:
     plan = event.plan
-    title = text(f"plan.{event.change}", name=plan.name, risk=text(f"plan.risk_{plan.risk}"))
-    if event.change not in ("proposed", "revised"):
-        return title
-    steps = [f"  {MARKS[step.status]} {step.name}: {step.description}" for step in plan.steps]
-    return "\n".join([title, *steps])
+    if event.change in ("proposed", "revised"):
+        return "" if event.asks else plan_in_words(plan, event.change)
+    return text(f"plan.{event.change}", name=plan.name, risk=text(f"plan.risk_{plan.risk}"))
 
 
 def _report_text(event: events.TaskReported) -> str:
