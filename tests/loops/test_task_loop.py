@@ -21,6 +21,9 @@ from duckflow.domain.work.plan import Plan, PlanStep
 from duckflow.safety.files.access import Access
 from duckflow.tools.catalogue import Tool, ToolResult
 from fakes.engine import Watched, action, decision, engine
+from fakes.model_server import ModelServer
+from fakes.plays import asked_for, play
+from fakes.sent_prompts import written
 
 
 def run_tasks(*tasks: dict[str, Any], **fields: Any) -> str:
@@ -307,3 +310,33 @@ async def test_B6_make_a_game_from_the_first_word_to_the_report(folder: Path):
         assert duck.state.active_plan.status == "in_progress"
         assert len(duck.of(DecisionMade)) == 3
     assert (folder / "package.json").exists()
+
+
+async def test_B3_content_written_by_earlier_lists_is_evidence_for_the_next_one(folder: Path):
+    steps = tuple(PlanStep(step_id=f"step_{one}", name=one, description=one) for one in "ab")
+    plan = Plan(plan_id="plan_1", name="p", goal="g", steps=steps)
+    run = {"operation": "task_loop.run", "args": {"step_id": "step_a"}}
+
+    def generate(step: str) -> str:
+        return decision("", {"operation": "task_tool.generate_list", "args": {"step_id": step}})
+
+    model = play(
+        generate("step_a"),
+        decision("", run, next_step="defer"),
+        generate("step_b"),
+        decision("ok", next_step="pending_user"),
+        TaskListDraft=[
+            {"tasks": [action("write_file", path="board.py", content="SIZE = 6\n")]},
+            {"tasks": [action("read_file", path="board.py")]},
+        ],
+        TaskReport=[json.loads(report()["text"])],
+    )
+    with ModelServer(model) as server:
+        async with engine(folder, server=server) as duck:
+            duck.app.session.record(PlanChanged(plan=plan, change="proposed"))
+            assert await duck.app.chat.say("go") == "deferred"
+            await ended(duck)
+            assert await duck.app.chat.go_on() == "pending_user"
+        lists = [one.body for one in server.requests if asked_for(one.body) == "TaskListDraft"]
+    assert "SIZE = 6" not in written(lists[0])
+    assert "SIZE = 6" in written(lists[1])

@@ -1,5 +1,6 @@
 """App: the only place that wires the parts of a session together."""
 
+import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -28,7 +29,7 @@ from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.acting.runner import ActionRunner
 from duckflow.loops.chat import ChatLoop
 from duckflow.loops.judging.answers import UserAnswers
-from duckflow.loops.judging.case_evidence import CaseEvidenceCollector
+from duckflow.loops.judging.case_evidence import CaseEvidenceCollector, written_files
 from duckflow.loops.judging.judging import Judging
 from duckflow.loops.judging.verification import Verification
 from duckflow.loops.pacing import Pacing
@@ -95,8 +96,9 @@ class App:
             return await self.advisor.ask(draft_plan(goal, *known), session.show)
 
         async def tasks_of(plan: Plan, step: PlanStep) -> tuple[Task, ...]:
-            known = summary_of(session.state), evidence_in(session.state)
-            question = draft_tasks(plan, step, *known, operations_of(background), background.validate)
+            state, offered = session.state, operations_of(background)
+            known = *evidence_in(state), *await asyncio.to_thread(written_files, state, workspace)
+            question = draft_tasks(plan, step, summary_of(state), known, offered, background.validate)
             return await self.advisor.ask(question)
 
         plans = plan_tools(session, plan)

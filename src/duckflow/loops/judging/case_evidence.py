@@ -96,9 +96,23 @@ class CaseEvidenceCollector(SessionPart):
 
     def _visible(self, request: Request) -> tuple[str, ...]:
         """Return the changed files without caches. Leave out ignored files, unless there are no others."""
-        own = [path for path in request.changed if not is_cache(path) and ".git" not in path.split("/")]
+        own = [path for path in request.changed if not _is_own(path)]
         ignored = ignored_paths(str(self._workspace.root), own)
         return tuple(path for path in own if path not in ignored) or tuple(own)
+
+
+def written_files(state: AgentState, workspace: Workspace) -> tuple[Evidence, ...]:
+    """Return the content of files that the session wrote, if no result shows it (B3). Blocking."""
+    changes = (change for one in state.change_sets if not one.undone for change in one.changes)
+    written = dict.fromkeys(one.path for one in changes if one.after is not None and not one.ignored)
+    unseen = [one for one in written if one not in state.shown_files and not _is_own(one)]
+    facts = (fact for fact in check_files(workspace, unseen) if fact.content)
+    return as_evidence(facts, state.evidence_count + 1)
+
+
+def _is_own(path: str) -> bool:
+    """Return whether a path belongs to a tool, such as a cache or git."""
+    return is_cache(path) or ".git" in path.split("/")
 
 
 def _found_by(
