@@ -131,6 +131,8 @@ def test_a_note_in_the_middle_of_a_reply_comes_below_it_and_the_reply_is_written
 
 
 def test_names_with_two_underscores_are_shown_as_they_are():
-    shown = render_text("Run reversi/__main__.py, __init__ or __all__, **now** and `__x__`.", 80, coloured=False)
+    shown = render_text(
+        "Run reversi/__main__.py, __init__ or __all__, **now** and `__x__`.", 80, coloured=False
+    )
     assert shown == "Run reversi/__main__.py, __init__ or __all__, now and `__x__`."
     assert render_text("__Very__ much", 80, coloured=False) == "Very much"

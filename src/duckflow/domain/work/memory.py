@@ -8,7 +8,7 @@ from duckflow.domain.frozen import Frozen
 from duckflow.domain.text import one_line
 
 MemoryKind = Literal["preference", "worked", "accepted", "failed"]
-"""Kind of note: a preference of the user, an approach that worked, an accepted result, or a failure."""
+"""Kind of note: a preference of the user, or a lesson. Only older databases hold the last two kinds."""
 
 LONGEST_MEMORY = 300
 """Largest number of characters of a note."""
