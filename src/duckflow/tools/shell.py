@@ -82,13 +82,18 @@ class ReadOutput(Frozen):
 def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool[Any], ...]:
     """Return the tools of one shell. `emit` receives the output as it arrives."""
 
-    async def run(args: Run, _access: Access) -> ToolResult:
+    async def run(args: Run, access: Access) -> ToolResult:
         longest = shell.settings.max_timeout_s
         if args.timeout_s is not None and args.timeout_s > longest:
             raise ToolError(f"timeout_s may be {longest} at most.")
         seconds = args.timeout_s or shell.settings.timeout_s
         result = await shell.run(
-            args.command, timeout_s=seconds, network=args.network, secrets=args.secrets, emit=emit
+            args.command,
+            timeout_s=seconds,
+            network=args.network,
+            secrets=args.secrets,
+            emit=emit,
+            request=access.owner.request_id,
         )
         ended: CommandEnd = "succeeded" if result.exit_code == 0 or result.ran_through else "failed"
         hint = await _hint(shell, result, network=args.network)
@@ -144,8 +149,9 @@ def background_tools(shell: Shell) -> tuple[Tool[Any], ...]:
     """Return the tools for the background commands of one shell."""
     known: dict[str, BackgroundCommand] = {}
 
-    async def start(args: StartCommand, _access: Access) -> ToolResult:
-        command = BackgroundCommand(id=await shell.start(args.command), command=args.command)
+    async def start(args: StartCommand, access: Access) -> ToolResult:
+        started = await shell.start(args.command, request=access.owner.request_id)
+        command = BackgroundCommand(id=started, command=args.command)
         known[command.id] = command
         said = await shell.read(command.id, FIRST_WORDS_S, for_end=True)
         return await report(command, said, CommandStarted(command=command))

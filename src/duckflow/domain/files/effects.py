@@ -20,6 +20,10 @@ DropReason = Literal["set_id", "device", "pipe", "socket", "link_out", "unreadab
 """Reason why something in the copy is never applied to the workspace."""
 
 
+LARGEST_KEPT = 64_000_000
+"""Size in bytes of the largest file whose old content is kept for undo."""
+
+
 class Effect(Frozen):
     """Change of one path, relative to the workspace. `before` and `after` are SHA-256 hashes."""
 
@@ -32,6 +36,7 @@ class Effect(Frozen):
     mode_after: int | None = None
     size: int = 0
     """Size of the new content in bytes."""
+    size_before: int = 0
     moved_from: str = ""
     link_target: str = ""
     ignored: bool = False
@@ -61,6 +66,10 @@ class BulkEffect(Frozen):
     """False if the folder is too large to keep for undo; the user is informed."""
     ignored: bool = False
     """True if git ignores the folder or its name is that of a cache."""
+    lost: tuple[str, ...] = ()
+    """Deleted files that git neither ignored nor a tool makes again. They count as deleted work."""
+    kept: bool = True
+    """False if what it deletes is too large to keep for undo, so that the user is asked."""
     sources: tuple[str, ...] = ()
     """Files that git tracks although their folder is named like a build folder. They count as work."""
 
@@ -82,6 +91,13 @@ class Effects(Frozen):
     """Paths that another process changed in the workspace since the command began."""
     touched: tuple[str, ...] = ()
     """Files with a new timestamp and the same content. Applied without asking: make compares times."""
+
+    @property
+    def unkept(self) -> tuple[str, ...]:
+        """Files and folders whose old content is too large to keep, so that undo can't restore it."""
+        gone = (one for one in self.effects if one.kind in ("deleted", "changed"))
+        files = (one.path for one in gone if one.size_before > LARGEST_KEPT)
+        return (*files, *(f"{bulk.path}/" for bulk in self.bulk if not bulk.kept))
 
     @property
     def nothing(self) -> bool:

@@ -167,6 +167,7 @@ def _effects_impact(effects: Effects, ended: CommandEnd) -> Iterator[TextLine]:
         (("deleted",), "deleted"),
     ):
         paths = [one.path for one in effects.effects if one.kind in kinds and one.type != "folder"]
+        paths += [path for bulk in effects.bulk for path in bulk.lost] if key == "deleted" else []
         own = [path for path in paths if ".git" in path.split("/")]
         listed = [path for path in paths if path not in own] or own[:1]
         if paths:
@@ -174,6 +175,8 @@ def _effects_impact(effects: Effects, ended: CommandEnd) -> Iterator[TextLine]:
     for bulk in effects.bulk:
         key = "approval.impact.build_folder" if bulk.undoable else "approval.impact.build_folder_not_kept"
         yield line(key, path=bulk.path, count=bulk.files)
+    for path in effects.unkept:
+        yield line("approval.impact.not_kept", path=path)
     for path in effects.conflicts:
         yield line("approval.impact.overwrites", path=path)
     for dropped in effects.dropped[:FIRST_SHOWN]:

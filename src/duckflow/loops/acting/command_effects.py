@@ -168,14 +168,15 @@ class CommandEffects:
         self, state: AgentState, waiting: TakeOver, effects: Effects, contents: FileVersions
     ) -> _Judgement:
         assessed = assess_effects(effects, contents, self._limits, _made(state))
-        changes = bool(effects.effects)
+        deletes = "delete" in assessed.reasons
+        changes = bool(effects.effects) or deletes
         case = EffectsCase(
             risk=assessed.risk,
             changes=changes,
-            deletes="delete" in assessed.reasons,
+            deletes=deletes,
             conflicts=bool(effects.conflicts),
             stopped=waiting.ended in ("stopped", "cancelled")
-            and any(".git" not in one.path.split("/") for one in effects.effects),
+            and (deletes or any(".git" not in one.path.split("/") for one in effects.effects)),
         )
         kind = similar_commands(waiting.command) if may_remember_effects(case) else None
         ruling = decide_effects(

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError
+from duckflow.domain.files.effects import LARGEST_KEPT
 from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.descriptors import CREATE, READ, closing_fd, temporary_in, temporary_name
 from duckflow.safety.files.confined_open import rename_to_new
@@ -18,7 +19,7 @@ from duckflow.safety.files.replacing import NotAsExpected, Place, move_aside, pu
 ANY = "any"
 """Value for `expected`: replace the file whatever its content."""
 
-LARGEST = 64_000_000
+LARGEST = LARGEST_KEPT
 """Largest file, in bytes, that is compared, kept or written."""
 
 _TEMPORARY = lazy_regex(r"\.duckflow-[0-9a-f]{16}\.tmp")

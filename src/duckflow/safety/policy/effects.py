@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from duckflow.config.settings import GateSettings
-from duckflow.domain.files.effects import Effect, Effects
+from duckflow.domain.files.effects import BulkEffect, Effect, Effects
 from duckflow.domain.frozen import replace
 from duckflow.safety.paths import fold
 from duckflow.safety.policy.executables import is_compiled, is_program, readable_text
@@ -55,6 +55,8 @@ def assess_effects(
     for path, reason in (*others, *((path, "conflict") for path in effects.conflicts)):
         by_path[path] = (*by_path.get(path, ()), reason)
         found.append(reason)
+    found += ["unkept" for _ in effects.unkept]
+    found += ["delete" for bulk in effects.bulk if rules.lost_in(bulk)]
     if size > large:
         found.append("large")
     if rules.lost_files(effects) > limits.many_files:
@@ -131,7 +133,10 @@ class _EffectRules:
             and (one.kind == "deleted" or (one.kind == "changed" and one.size == 0))
             and ".git" not in one.path.split("/")
             for one in effects.effects
-        )
+        ) + sum(map(self.lost_in, effects.bulk))
+
+    def lost_in(self, bulk: BulkEffect) -> int:
+        return sum(path not in self._made for path in bulk.lost)
 
     def _by_place(self, path: str) -> Iterator[str]:
         protection = protection_of(path)

@@ -24,7 +24,7 @@ _FINDINGS: dict[Risk, str] = {
         outside protected executable lookalike
         many_files large shebang pipe_to_shell private_key secret
         network removes discards rights installs inline_code secrets environment unknown_program unclear
-        mass_deletion git_program repository mask conflict unseen""",
+        mass_deletion git_program repository mask conflict unseen unkept""",
     "forbidden": "own secret_place",
 }
 RISKS: dict[str, Risk] = {finding: risk for risk, found in _FINDINGS.items() for finding in found.split()}

@@ -44,6 +44,7 @@ class _WantedCommand(NamedTuple):
     network: bool
     secrets: Collection[str] = ()
     emit: Emit | None = None
+    request: str = ""
 
 
 class Shell:
@@ -99,11 +100,12 @@ class Shell:
         network: bool = False,
         secrets: Collection[str] = (),
         emit: Emit | None = None,
+        request: str = "",
     ) -> CommandResult:
         """Run a command until it ends. It may see these `secrets`. If cancelled, kill its processes first."""
         seconds = self.settings.timeout_s if timeout_s is None else timeout_s
         wanted = await self._want(command, seconds, network=network)
-        wanted = wanted._replace(secrets=secrets, emit=emit)
+        wanted = wanted._replace(secrets=secrets, emit=emit, request=request)
         if self._live is not None:
             return await _retried(partial(self._run_beside, self._live, wanted))
         run = self._run_on_copy if wanted.sandbox.copies else self._run_in_folder
@@ -161,7 +163,7 @@ class Shell:
         self, wanted: _WantedCommand, files: Mapping[str, bytes] = MappingProxyType({})
     ) -> tuple[WorkspaceCopy, LaunchOrder]:
         copies = await self._copies()
-        copy = await asyncio.to_thread(copies.make, str(self.workspace), wanted.command)
+        copy = await asyncio.to_thread(copies.make, str(self.workspace), wanted.command, wanted.request)
         try:
             await asyncio.to_thread(copy.put, files)
             return copy, await self._confine(wanted, copy)
@@ -223,13 +225,14 @@ class Shell:
         """Ids of the running background commands."""
         return self._live.commands if self._live is not None else ()
 
-    async def start(self, command: str, *, network: bool = False) -> str:
+    async def start(self, command: str, *, network: bool = False, request: str = "") -> str:
         """Start a background command and return its id. It shares a copy of the folder with others."""
         wanted = await self._want(command, _BACKGROUND_SECONDS, network=network)
         if not wanted.sandbox.copies:
             raise ToolError("Nothing can run in the background here: that needs a copy of the folder.")
         if self._live is None:
-            copy = await asyncio.to_thread((await self._copies()).make, str(self.workspace), command)
+            make = (await self._copies()).make
+            copy = await asyncio.to_thread(make, str(self.workspace), command, request)
             self._live = LiveCopy(copy, await self._launcher.hold(copy.mounts), self._numbers)
         order = await self._confine(wanted, self._live.copy)
         _, position = self._view.masks.opened_since()

@@ -5,6 +5,7 @@ two more folders for a git directory outside the workspace. A copy in use is loc
 """
 
 import fcntl
+import hashlib
 import json
 import os
 import secrets
@@ -26,6 +27,7 @@ from duckflow.safety.sandbox.copy.effect_groups import CopyReading, group_effect
 from duckflow.safety.sandbox.copy.layers import Layer
 from duckflow.safety.sandbox.copy.shown_files import ShownFiles
 from duckflow.safety.sandbox.view.confinement import CopyMount
+from duckflow.safety.sandbox.view.git_settings import current_commit
 from duckflow.store.kept_files import ChangeOwner
 
 KEPT_SECONDS = 7 * 24 * 3600
@@ -43,6 +45,8 @@ class AboutCopy(Frozen):
     started_ns: int
     git_directory: str | None = None
     """Git directory to which the `.git` file points. It is copied, too."""
+    commit: str = ""
+    """Commit whose rules say what git ignores: the one checked out when the request began."""
     command: str = ""
     kept: bool = False
     approved: Effects | None = None
@@ -124,7 +128,7 @@ class WorkspaceCopy:
         if self._reading is None or live or self._reading[1] != self._stamps(self._reading[0]):
             reader = CopyReader(self.mounts, self.about.started_ns, self._outside, self._own)
             reader.read()
-            reading = group_effects(reader, self.about.workspace)
+            reading = group_effects(reader, self.about.workspace, self.about.commit)
             if live:
                 kept = (self.shown.keep(one, self.source) for one in reading.effects.effects)
                 reading = reading._replace(effects=replace(reading.effects, effects=tuple(kept)))
@@ -177,17 +181,38 @@ class CopyFolders:
 
     def __init__(self, place: Path, outside: Iterable[str] = ()) -> None:
         self._place = place
+        self._commits = place.with_name("commits")
         self._outside = tuple(outside)
 
-    def make(self, workspace: str, command: str = "") -> WorkspaceCopy:
+    def make(self, workspace: str, command: str = "", request: str = "") -> WorkspaceCopy:
         """Make a copy of the folder as it is now. This is equally fast for any size of folder."""
-        git = outer_git_directory(workspace)
-        about = AboutCopy(workspace=workspace, git_directory=git, started_ns=time.time_ns(), command=command)
+        about = AboutCopy(
+            workspace=workspace,
+            git_directory=outer_git_directory(workspace),
+            started_ns=time.time_ns(),
+            commit=self._commit_before(workspace, request),
+            command=command,
+        )
         folder, lock = self._make_folder()
         copy = WorkspaceCopy(folder, about, lock, self._outside)
         for mount in copy.mounts:
             _make_layer(mount)
         return copy
+
+    def _commit_before(self, workspace: str, request: str) -> str:
+        """Return the commit that was checked out before the first command of a request, in any process."""
+        if not request:
+            return current_commit(workspace)
+        noted = self._commits / hashlib.sha256(os.fsencode(workspace)).hexdigest()
+        with suppress(OSError, ValueError):
+            known, commit = noted.read_text("utf-8").split("\n")
+            if known == request:
+                return commit
+        commit = current_commit(workspace)
+        with suppress(OSError):
+            self._commits.mkdir(mode=0o700, parents=True, exist_ok=True)
+            noted.write_text(f"{request}\n{commit}", "utf-8")
+        return commit
 
     def _make_folder(self) -> tuple[Path, int]:
         """Make a new folder and return it with its lock. Retry if another process removes it in between."""
@@ -225,6 +250,10 @@ class CopyFolders:
             else:
                 _remove_unused(folder)
         now = time.time()
+        for noted in self._commits.glob("*"):
+            with suppress(FileNotFoundError):
+                if now - noted.stat().st_mtime > KEPT_SECONDS:
+                    noted.unlink()
         kept.sort(reverse=True)
         for number, (when, folder) in enumerate(kept):
             if number >= MOST_KEPT or now - when > KEPT_SECONDS:

@@ -186,6 +186,7 @@ class CopyReader:
                 mode_after=mode,
                 link_target=target,
                 size=now.st_size if kind != "folder" else 0,
+                size_before=before.st_size if before is not None and kind != "folder" else 0,
             )
         )
 
@@ -228,6 +229,7 @@ class CopyReader:
                 type=kind,
                 before=_identify(folder, name, kind)[0],
                 mode_before=stat.S_IMODE(before.st_mode),
+                size_before=before.st_size if kind != "folder" else 0,
             )
         )
         return kind == "folder"

@@ -32,6 +32,7 @@ from duckflow.safety.files.git_directory import split_root
 from duckflow.safety.files.replacing import NotAsExpected, Place, put_back
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
 from duckflow.safety.sandbox.copy.copy_reader import OVERLAY_ATTRIBUTES
+from duckflow.safety.sandbox.copy.effect_groups import loses_content
 from duckflow.safety.sandbox.copy.layers import file_digest, text_digest
 from duckflow.safety.sandbox.copy.set_aside import Found, SetAside
 from duckflow.safety.syscalls import c_call
@@ -69,11 +70,15 @@ def apply_effects(
     reading = copy.read(live=live)
     wanted = [*approved.effects]
     unkept: set[str] = set()
+    known = {one.path: one for one in reading.effects.bulk}
     for bulk in approved.bulk:
         below = reading.bulk.get(bulk.path, ())
+        if below and (known[bulk.path].kept < bulk.kept or not {*known[bulk.path].lost} <= {*bulk.lost}):
+            continue  # a command that runs on has deleted more there; its next reading is judged
         wanted += below
         if not bulk.undoable:
-            unkept.update(effect.path for effect in below)
+            kept = bulk.kept
+            unkept.update(one.path for one in below if not (kept and loses_content(one, bulk.path)))
     if not live:
         copy.keep(approved, access.owner if access else None)
         _open_closed(copy, wanted)

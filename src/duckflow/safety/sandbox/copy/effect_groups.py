@@ -10,7 +10,7 @@ from duckflow.domain.frozen import replace
 from duckflow.safety.policy.effects import told_apart
 from duckflow.safety.policy.protected import protection_of
 from duckflow.safety.sandbox.copy.copy_reader import CopyReader
-from duckflow.safety.sandbox.view.git_settings import ignored_paths, tracked_files
+from duckflow.safety.sandbox.view.git_settings import ignored_by_commit, tracked_files
 
 _BUILD_FOLDERS = CACHES | {
     *(".yarn", "venv", "target", "dist", "build", "out"),
@@ -31,14 +31,14 @@ class CopyReading(NamedTuple):
     bulk: Mapping[str, Sequence[Effect]]
 
 
-def group_effects(reader: CopyReader, root: str) -> CopyReading:
-    """Group the effects that were found. `root` is the workspace, in which git is asked."""
+def group_effects(reader: CopyReader, root: str, commit: str) -> CopyReading:
+    """Group the effects that were found. Git's rules are those of a commit in the workspace `root`."""
     found = reader.found
-    ignored = ignored_paths(root, _ignorable(found)) if found else frozenset[str]()
+    ignored = ignored_by_commit(root, commit, _ignorable(found))
     folders = frozenset(path.rstrip("/") for path in ignored if path.endswith("/"))
     above = [_bulk_of(effect, folders) for effect in found]
     built = sorted({path for path in above if path is not None and not is_cache(path)})
-    tracked = tracked_files(root, built)
+    tracked = tracked_files(root, built, commit)
     single: list[Effect] = []
     bulk: dict[str, list[Effect]] = {}
     for effect, folder in zip(found, above, strict=True):
@@ -76,11 +76,21 @@ def _bulk_of(effect: Effect, ignored: frozenset[str]) -> str | None:
     last = len(names) if effect.type == "folder" else len(names) - 1
     for end in range(last):
         folder = "/".join(names[: end + 1])
-        built = names[end] in _BUILD_FOLDERS or names[end].endswith(".egg-info")
+        built = _is_built(names[end])
         if built or folder in ignored:
             apart = told_apart(effect.path) or (not built and protection_of(effect.path) != "none")
             return None if apart else folder
     return None
+
+
+def _is_built(name: str) -> bool:
+    return name in _BUILD_FOLDERS or name.endswith(".egg-info")
+
+
+def loses_content(effect: Effect, folder: str) -> bool:
+    """Return whether an effect in a build or ignored folder loses content that no tool makes again."""
+    replaced = effect.kind == "changed" and not _is_built(os.path.basename(folder))
+    return (effect.kind == "deleted" or replaced) and not is_cache(effect.path)
 
 
 def _bulk_effect(
@@ -88,16 +98,24 @@ def _bulk_effect(
 ) -> BulkEffect:
     files = sorted((one for one in within if one.type != "folder"), key=lambda one: one.path)
     size = sum(effect.size for effect in files)
+    lost = [effect for effect in files if loses_content(effect, path)]
+    few = len(files) <= _UNDOABLE_FILES and max(size, _size_before(files)) <= _UNDOABLE_BYTES
     sources = any(name.startswith(f"{path}/") for name in tracked)
     return BulkEffect(
         path=path,
         files=len(files),
         size=size,
         deleted=sum(effect.kind == "deleted" for effect in files),
-        undoable=len(files) <= _UNDOABLE_FILES and size <= _UNDOABLE_BYTES,
+        lost=tuple(one.path for one in lost if one.kind == "deleted" and not one.ignored)[:_MOST_SOURCES],
+        kept=few or (len(lost) <= _UNDOABLE_FILES and _size_before(lost) <= _UNDOABLE_BYTES),
+        undoable=few,
         ignored=path in ignored or is_cache(path),
         sources=tuple(effect.path for effect in files if sources and not effect.ignored)[:_MOST_SOURCES],
     )
+
+
+def _size_before(effects: Iterable[Effect]) -> int:
+    return sum(effect.size_before for effect in effects)
 
 
 def _pair_moves(found: list[Effect]) -> Iterable[Effect]:

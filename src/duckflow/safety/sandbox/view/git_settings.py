@@ -2,9 +2,11 @@
 
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 _SECONDS = 5.0
 _FOLDERS = "/usr/bin:/usr/local/bin:/bin:/opt/homebrew/bin:/run/current-system/sw/bin"
@@ -16,7 +18,12 @@ IGNORED = ".gitignore-secrets"
 """File in the home folder of commands that lists the secrets git must ignore."""
 
 _LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}
-_OFFLINE = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
+_OFFLINE = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+}
 """Keep git from fetching missing objects: the repository would choose the address and the program."""
 
 _HIDDEN = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_OPTIONAL_LOCKS": "0"}
@@ -32,18 +39,48 @@ _PASSED_ON = (
 
 def ignored_paths(root: str, paths: list[str]) -> frozenset[str]:
     """Return the paths that git ignores by the rules in the repository. Names of folders end in a slash."""
-    asked = paths if len(paths) <= _MOST_PATHS else [path for path in paths if path.endswith("/")]
-    if not asked or len(asked) > _MOST_PATHS or not Path(root, ".git").exists():
-        return frozenset()
-    given = "".join(f"{path}\0" for path in asked).encode("utf-8", "surrogateescape")
-    return _names(_run(("-C", root, "check-ignore", "-z", "--stdin"), _HIDDEN, given))
+    asked = _enough(paths)
+    return _ignored(root, asked) if asked and Path(root, ".git").exists() else frozenset()
 
 
-def tracked_files(root: str, folders: list[str]) -> frozenset[str]:
-    """Return the files below these folders that git tracks."""
-    if not folders or len(folders) > _MOST_FOLDERS or not Path(root, ".git").exists():
+def current_commit(root: str) -> str:
+    """Return the commit that is checked out, empty if there is none."""
+    if not Path(root, ".git").exists():
+        return ""
+    return _run(("-C", root, "rev-parse", "--verify", "-q", "HEAD^{commit}"), _HIDDEN).strip()
+
+
+def ignored_by_commit(root: str, commit: str, paths: list[str]) -> frozenset[str]:
+    """Return the paths that the rules in a commit ignore, without files that it or the index contains.
+
+    Rules that only lie in the folder do not count, because a command may just have written them.
+    """
+    asked = _enough(paths)
+    if not asked or not commit:
         return frozenset()
-    return _names(_run(("-C", root, "ls-files", "-z", "--", *folders), {**_HIDDEN, **_LITERAL}))
+    folders = dict.fromkeys(above for path in asked for above in _folders_above(path))
+    with TemporaryDirectory(prefix="duckflow-") as place:
+        for name in ("objects", "refs"):
+            Path(place, ".git", name).mkdir(parents=True)
+        Path(place, ".git/HEAD").write_text("ref: refs/heads/main\n", "ascii")
+        for path, rules in _contents(root, commit, (f"{one}.gitignore" for one in folders)):
+            Path(place, path).parent.mkdir(parents=True, exist_ok=True)
+            Path(place, path).write_bytes(rules)
+        found = _ignored(place, asked)
+    files = [path for path in found if not path.endswith("/")]
+    return found.difference(tracked_files(root, files, commit))
+
+
+def tracked_files(root: str, folders: list[str], commit: str = "") -> frozenset[str]:
+    """Return the files below these folders that git tracks, now or in a commit."""
+    found: set[str] = set()
+    for start in range(0, len(folders) if Path(root, ".git").exists() else 0, _MOST_FOLDERS):
+        some = folders[start : start + _MOST_FOLDERS]
+        found |= _names(_run(("-C", root, "ls-files", "-z", "--", *some), {**_HIDDEN, **_LITERAL}))
+        if commit:
+            words = ("-C", root, "ls-tree", "-r", "-z", "--name-only", "--full-tree", commit, "--", *some)
+            found |= _names(_run(words, _HIDDEN))
+    return frozenset(found)
 
 
 def tracked_entries(root: str, paths: list[str]) -> str:
@@ -99,6 +136,39 @@ def run_git(
 def _find_git() -> str | None:
     """Find git, but only in system folders, to which no project can write."""
     return shutil.which("git", path=_FOLDERS)
+
+
+def _enough(paths: list[str]) -> list[str]:
+    """Return the paths to ask about: only the folders if there are too many files."""
+    asked = paths if len(paths) <= _MOST_PATHS else [path for path in paths if path.endswith("/")]
+    return asked if len(asked) <= _MOST_PATHS else []
+
+
+def _ignored(root: str, paths: list[str]) -> frozenset[str]:
+    given = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
+    return _names(_run(("-C", root, "check-ignore", "-z", "--stdin"), _HIDDEN, given))
+
+
+def _folders_above(path: str) -> Iterator[str]:
+    """Yield the folders that contain a path, each with a slash at its end; the first is empty."""
+    names = path.rstrip("/").split("/")
+    yield from ("".join(f"{name}/" for name in names[:end]) for end in range(len(names)))
+
+
+def _contents(root: str, commit: str, paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield those of these files that a commit has, with their contents."""
+    asked = [path for path in paths if "\n" not in path]
+    given = "".join(f"{commit}:{path}\n" for path in asked).encode("utf-8", "surrogateescape")
+    try:
+        answer = BytesIO(run_git(("-C", root, "cat-file", "--batch"), _HIDDEN, given).stdout)
+    except (OSError, subprocess.TimeoutExpired):
+        return
+    for path in asked:
+        *_, kind, size = answer.readline().split() or (b"", b"")
+        if size.isdigit():
+            data = answer.read(int(size) + 1)[:-1]
+            if kind == b"blob":
+                yield path, data
 
 
 def _names(answer: str) -> frozenset[str]:
