@@ -32,7 +32,7 @@ class Keyboard:
         self.inbox = MessageQueue()
         self.line = ""
 
-    async def answer(self, question: str, prefilled: str = "") -> str | None:
+    async def answer(self, question: str, prefilled: str = "", *, again: bool = False) -> str | None:
         """The next answer."""
         self.asked.append(question)
         return self.answers.pop(0) if self.answers else None

@@ -97,7 +97,7 @@ def test_keys_typed_ahead_are_no_answer(folder: Path, gate: Gate):
         gate.open()
         terminal.wait_for("Allow it?")
         assert not (folder / "a.txt").exists()
-        terminal.type("n\r")
+        terminal.type("n leave it\r")
         terminal.wait_for("I leave it.")
         terminal.wait_for("You said y.")
     assert not (folder / "a.txt").exists()
@@ -118,10 +118,22 @@ def test_a_question_does_not_take_the_keyboard_from_someone_who_types(folder: Pa
         terminal.wait_for("Allow it?")
         assert "Allow it? [y yes · n no, and why" in terminal.text
         assert terminal.shown[-3].endswith("]"), "the answer is empty"
-        terminal.type("n\r")
+        terminal.type("n leave it\r")
         terminal.wait_for("I leave it.")
         terminal.wait_for("> yyy")
     assert not (folder / "a.txt").exists()
+
+
+def test_an_answer_right_after_a_command_is_not_swallowed(folder: Path):
+    with conversation(folder, WRITE, decision("Written."), quiet_s=2.0) as terminal:
+        ready(terminal)
+        terminal.type("Write a.txt\r")
+        terminal.wait_for("Allow it?")
+        terminal.type("/mode\r")
+        terminal.wait_for("Mode ask")
+        terminal.type("y\r")
+        terminal.wait_for("Written.")
+        assert "> y" not in terminal.text
 
 
 def test_messages_typed_while_it_works_wait_their_turn(folder: Path, gate: Gate):
@@ -197,7 +209,7 @@ def test_ctrl_c_at_an_approval_is_a_no_and_stops(folder: Path, gate: Gate):
         terminal.wait_for("Allow it?")
         terminal.type("\x03")
         terminal.wait_for("Stopped.")
-        assert "The user said no." in terminal.text
+        assert "not allowed" in terminal.text
         ready(terminal)
     assert not (folder / "a.txt").exists()
 

@@ -88,8 +88,10 @@ class Questions:
             self._writer.line(text("consultation.unclear", count=len(consultation.choices)), "yellow")
 
     async def _ask(self, question: str) -> str | None:
+        again = False
         while True:
-            said = await self._keyboard.answer(question)
+            said = await self._keyboard.answer(question, again=again)
+            again = True  # what is typed right after a command is the answer
             line = said.strip() if said else ""
             if unicodedata.normalize("NFKC", line) not in _MORE and follow_habit(self._context, line):
                 continue

@@ -90,8 +90,11 @@ class Keyboard:
         self.listener = Listener(self.left)
         self.inbox = MessageQueue()
 
-    async def answer(self, question: str, prefilled: str = "") -> str | None:
-        """Return the answer to the question just shown, or None. Keys that were typed before do not count."""
+    async def answer(self, question: str, prefilled: str = "", *, again: bool = False) -> str | None:
+        """Return the answer to the question just shown, or None. Keys that were typed before do not count.
+
+        If the same question is asked `again`, it takes the keyboard at once.
+        """
         raise NotImplementedError
 
     async def stop(self) -> None:
@@ -139,9 +142,9 @@ class PlainKeyboard(Keyboard):
         else:
             self.listener.interrupt()
 
-    async def answer(self, question: str, prefilled: str = "") -> str | None:
+    async def answer(self, question: str, prefilled: str = "", *, again: bool = False) -> str | None:
         """Return the next line. On a terminal, lines that were typed before do not count."""
-        del prefilled
+        del prefilled, again
         earlier = self.inbox.take_all() if self._terminal else ()
         sys.stdout.write(question)
         sys.stdout.flush()

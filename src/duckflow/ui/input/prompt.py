@@ -121,9 +121,10 @@ class Prompt(Keyboard):
         """Redraw the lines around the prompt."""
         self._app.invalidate()
 
-    async def answer(self, question: str, prefilled: str = "") -> str | None:
+    async def answer(self, question: str, prefilled: str = "", *, again: bool = False) -> str | None:
         """Return the answer to the question just shown. None for Esc, Ctrl-C and the end of input."""
-        await self._quiet()
+        if not again:
+            await self._quiet()
         self._answered = asyncio.get_running_loop().create_future()
         self._question = question
         self._app.vi_state.reset()
