@@ -9,7 +9,7 @@ from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ActionStarted, Recovered, UserMessage
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.i18n.catalogue import set_language
-from duckflow.safety.files import atomic
+from duckflow.safety.files import atomic, replacing
 from duckflow.ui.views.undo import recovered_text
 from fakes.engine import action, decision, engine
 from fakes.rows import every_row
@@ -23,19 +23,21 @@ def write(path: str, content: str) -> dict:
     return action("write_file", path=path, content=content)
 
 
-async def crash(folder: Path, monkeypatch, at: str, *actions: dict, name: str = "rename") -> str:
-    """Work until the program is killed right before or after the change of `b.txt`; the session's id."""
-    real = getattr(os, name)
+async def crash(folder: Path, monkeypatch, at: str, *actions: dict) -> str:
+    """Work until a kill before or after `b.txt` is replaced or moved aside; the session's id."""
+    exchange, rename = replacing.rename_at, os.rename
 
-    def change(source, *args, **kwargs):
-        target = args[0] if args and isinstance(args[0], str) else source
-        if target != "b.txt":
-            return real(source, *args, **kwargs)
-        if at == "after":
-            real(source, *args, **kwargs)
-        raise Killed
+    def killed(real, touches_b: bool, *args, **kwargs):
+        if touches_b and at == "before":
+            raise Killed
+        real(*args, **kwargs)
+        if touches_b:
+            raise Killed
 
-    monkeypatch.setattr(os, name, change)
+    monkeypatch.setattr(
+        replacing, "rename_at", lambda old, new, how: killed(exchange, new[1] == "b.txt", old, new, how)
+    )
+    monkeypatch.setattr(os, "rename", lambda old, new, **how: killed(rename, old == "b.txt", old, new, **how))
     async with engine(folder, decision("", *actions)) as duck:
         with pytest.raises(Killed):
             await say_and_permit(duck)
@@ -99,7 +101,7 @@ async def test_C5_a_file_that_is_neither_old_nor_new_is_unknown(folder: Path):
 async def test_C5_the_disk_says_whether_a_file_was_deleted(folder: Path, at: str):
     put(folder)
     with pytest.MonkeyPatch.context() as patch:
-        session_id = await crash(folder, patch, at, action("delete_file", path="b.txt"), name="unlink")
+        session_id = await crash(folder, patch, at, action("delete_file", path="b.txt"))
     async with engine(folder, decision("I see."), session=session_id) as duck:
         (found,) = duck.of(Recovered)
         assert (found.finished if at == "after" else found.not_done) == ("file_ops.delete_file b.txt",)

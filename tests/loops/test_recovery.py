@@ -33,7 +33,7 @@ async def test_D5_after_three_times_the_user_is_asked(tmp_path: Path):
         assert await duck.app.chat.say("go") == "consultation"
         assert recoveries(duck) == 3
         (asked,) = duck.of(ConsultationRequested)
-        assert (asked.kind, len(asked.consultation.choices)) == ("over_exertion", 4)
+        assert (asked.kind, len(asked.consultation.choices)) == ("over_exertion", 5)
         assert asked.consultation.values["failing"] == "a, b, c, d"
         assert duck.of(RequestFinished)[-1].exit_code == 3
         assert duck.state.consultation is not None
