@@ -365,7 +365,7 @@ def test_a_dumb_terminal_gets_plain_lines(folder: Path):
         terminal.wait_for("One.")
         terminal.type("Write a.txt\n")
         terminal.wait_for("Allow it?")
-        terminal.type("no\n")
+        terminal.type("no, leave it\n")
         terminal.wait_for("Then not.")
         assert b"\x1b" not in terminal.raw
         terminal.type("\x03")  # stops what is still being judged, if anything is
