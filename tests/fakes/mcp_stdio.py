@@ -34,12 +34,17 @@ def _reply(name: str, args: dict) -> dict:
             return {
                 "content": [{"type": "text", "text": f"key {key} {os.environ.get('OPENAI_API_KEY', 'none')}"}]
             }
+        case "keep":
+            kept = Path.home() / "kept"
+            said = kept.read_text("utf-8") if kept.exists() else "nothing"
+            kept.write_text(args["text"], "utf-8")
+            return {"content": [{"type": "text", "text": f"kept {said}"}]}
         case "write":
             try:
                 Path("made").write_text("made", "utf-8")
                 said = "written"
             except OSError as exc:
-                said = f"refused: {exc.strerror}"
+                return {"content": [{"type": "text", "text": f"refused: {exc.strerror}"}], "isError": True}
             return {"content": [{"type": "text", "text": said}]}
     return {"content": [{"type": "text", "text": f"{name} {json.dumps(args)} pid {os.getpid()}"}]}
 

@@ -13,11 +13,15 @@ from typing import Any
 
 import pytest
 
+from duckflow.config.files.mcp_servers import named_paths
+from duckflow.config.places import servers_dir
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ActionFinished, ApprovalRequested
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.llm.tokens import estimate_tokens
+from duckflow.tools.mcp.connection import forget_server
 from duckflow.tools.mcp.servers import _within
+from duckflow.ui.views.extensions import server_lines
 from fakes import mcp_stdio
 from fakes.engine import decision, engine
 from fakes.rows import Failures
@@ -235,7 +239,7 @@ async def test_l4_a_server_in_the_sandbox_sees_the_folder_and_can_write_only_if_
     offer = folder / "offer.json"
     offer.write_text(json.dumps({"tools": {"write": ""}}), "utf-8")
     command = [sys.executable, "-I", "-S", str(script), str(offer)]
-    for access, said in (("read", "refused"), ("write", "written")):
+    for access, said in (("read", 'workspace = "write"'), ("write", "written")):
         servers = {"fake": {"command": command, "workspace": access}}
         answers = (decision("", call("fake.write")), decision("Done."))
         async with engine(folder, *answers, mcp={"servers": servers}) as duck:
@@ -246,6 +250,59 @@ async def test_l4_a_server_in_the_sandbox_sees_the_folder_and_can_write_only_if_
             await duck.app.chat.answer(YES)
             assert said in duck.of(ActionFinished)[-1].text
     assert (folder / "made").read_text("utf-8") == "made"
+
+
+async def test_l4_a_server_keeps_its_home_sees_its_project_and_writes_only_named_folders(folder, tmp_path):
+    project = tmp_path / "server"
+    (project / "dist").mkdir(parents=True)
+    (project / "package.json").touch()
+    (project / "dist" / "main.py").write_text("import beside\nbeside.main()\n", "utf-8")
+    shutil.copy(mcp_stdio.__file__, project / "dist" / "beside.py")
+    (project / "offer.json").write_text(json.dumps({"tools": {"keep": ""}}), "utf-8")
+    command = [sys.executable, "-S", str(project / "dist" / "main.py"), str(project / "offer.json")]
+    assert str(project) in named_paths(command)
+    servers = {"fake": {"command": command, "read": named_paths(command)}}
+    for text, said in (("one", "kept nothing"), ("two", "kept one")):
+        answers = (decision("", call("fake.keep", text=text)), decision("Done."))
+        async with engine(folder, *answers, mcp={"servers": servers}) as duck:
+            if (await duck.app.shell.sandbox()).level == "none":
+                pytest.skip("no sandbox here")
+            await duck.app.chat.say("go")
+            await duck.app.chat.answer(YES)
+            assert said in duck.of(ActionFinished)[-1].text
+    forget_server("fake")
+    assert not list(servers_dir().iterdir())
+
+
+async def test_l4_a_server_that_cannot_start_says_its_last_words_and_what_to_change(folder):
+    script = (
+        "import sys, time; print(sys.argv[1], file=sys.stderr); time.sleep(float(sys.argv[2])); sys.exit(1)"
+    )
+    rows = [
+        ("getaddrinfo ENOTFOUND example.org", "0", "network = true"),
+        ("Error: EROFS: read-only file system", "0", 'workspace = "write"'),
+        ("ModuleNotFoundError: No module named 'x'", "0", "read ="),
+        ("loading", "600", "start_timeout_s"),
+    ]
+    servers = {
+        f"s{n}": {
+            "command": [sys.executable, "-c", script, said, seconds],
+            "start_timeout_s": 20 if seconds == "0" else 2,
+        }
+        for n, (said, seconds, _) in enumerate(rows)
+    }
+    servers["s3"]["network"] = True
+    async with engine(folder, decision("Hello."), mcp={"servers": servers}) as duck:
+        if (await duck.app.shell.sandbox()).level == "none":
+            pytest.skip("no sandbox here")
+        await duck.app.mcp.ready()
+        failures = Failures()
+        for (said, _, setting), report in zip(rows, duck.app.mcp.reports(), strict=True):
+            with failures.of(said):
+                shown = "\n".join(server_lines([report]))
+                assert said in shown
+                assert setting in shown
+        failures.report()
 
 
 async def test_l4_streamable_http_with_the_newest_protocol(folder):

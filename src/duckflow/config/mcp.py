@@ -45,6 +45,9 @@ class McpServer(Frozen):
     read: tuple[Annotated[str, AfterValidator(from_home)], ...] = ()
     """More folders and files the program may read; `~` is your home."""
 
+    write: tuple[Annotated[str, AfterValidator(from_home)], ...] = ()
+    """More folders and files the program may change; `~` is your home."""
+
     start_timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 30.0
     """Seconds the server has to start."""
 

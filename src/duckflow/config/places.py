@@ -30,6 +30,16 @@ def checkouts_dir() -> Path:
     return _created("DUCKFLOW_FLEET_DIR", "data", "fleet")
 
 
+def server_home(server: str) -> Path:
+    """Return the folder that an MCP server sees as its home: its caches and data. Created if missing."""
+    return _create(servers_dir() / server, ours=True)
+
+
+def servers_dir() -> Path:
+    """Return the folder with the homes of MCP servers. It is created if missing."""
+    return _created("DUCKFLOW_SERVERS_DIR", "data", "mcp")
+
+
 def _created(variable: str, kind: str, below: str = "") -> Path:
     given = _given(variable)
     return _create(given) if given else _create(_usual(kind) / below, ours=True)

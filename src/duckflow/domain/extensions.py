@@ -4,6 +4,7 @@ import re
 from typing import Literal
 
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.lines import TextLine
 from duckflow.domain.patterns import lazy_regex
 
 _PLACE = lazy_regex(r"\$(?:ARGUMENTS\b|\{ARGUMENTS\}|([1-9])\b)")
@@ -101,6 +102,7 @@ class ServerReport(Frozen):
     what: str
     """Command that starts the server, or its address."""
     problem: str = ""
+    advice: TextLine | None = None
     version: str = ""
     """Version of the protocol."""
     tools: tuple[str, ...] = ()

@@ -36,7 +36,7 @@ def add(
     header: Annotated[list[str] | None, option("header", "mcp_header", metavar="NAME:VALUE")] = None,
     read: Annotated[list[str] | None, option("read", "mcp_read", metavar="PATH")] = None,
     *,
-    network: Annotated[bool, option("network", "mcp_network")] = False,
+    network: Annotated[bool, option("network/--no-network", "mcp_network")] = True,
     no_sandbox: Annotated[bool, option("no-sandbox", "mcp_no_sandbox")] = False,
     write: Annotated[bool, option("write", "mcp_write")] = False,
 ) -> None:
@@ -54,7 +54,7 @@ def add(
             env=dict(_pair(one, "=", "NAME=VALUE") for one in env or ()),
             headers=dict(_pair(one, ":", "Name: value") for one in header or ()),
             read=(*(read or ()), *named_paths(command or ())),
-            network=network,
+            network=network and bool(command),
             sandbox=not no_sandbox,
             workspace="write" if write else "read",
         )
@@ -70,10 +70,10 @@ def remove(name: NameArgument) -> None:
     """Remove a server with everything that was stored about it."""
     from duckflow.config.files.mcp_servers import remove_server  # noqa: PLC0415 - as above
     from duckflow.config.loading import user_file  # noqa: PLC0415 - heavy, and not for --help
-    from duckflow.tools.mcp.connection import forget_pins  # noqa: PLC0415 - as above
+    from duckflow.tools.mcp.connection import forget_server  # noqa: PLC0415 - as above
 
     remove_server(user_file(), name)
-    forget_pins(name)
+    forget_server(name)
     echo(text("mcp.removed", name=name, path=user_file()))
 
 

@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any, cast
 
 from duckflow.config.layers import validate
-from duckflow.config.mcp import McpServer
+from duckflow.config.mcp import McpServer, from_home
 from duckflow.config.toml_file import parse, read_text, save_text
 from duckflow.domain.errors import UsageError
 from duckflow.domain.patterns import lazy_regex
 
 _NAME = lazy_regex(r"[a-z0-9][a-z0-9_-]{0,39}")
 _LARGEST = 1_000_000
+_CODE = (".js", ".mjs", ".cjs", ".ts", ".mts", ".py", ".rb", ".php", ".jar")
+_MARKS = {".git", "node_modules", "package.json", "pyproject.toml", "requirements.txt", ".venv", "venv"}
+_SYSTEM = ("/usr/", "/bin/", "/opt/", "/nix/", "/snap/")
+"""Folders that every command can read anyway."""
 
 
 def add_server(path: Path, name: str, server: McpServer) -> None:
@@ -92,9 +96,25 @@ def _foreign(entry: Mapping[str, Any]) -> McpServer:
 
 
 def named_paths(command: Sequence[str]) -> tuple[str, ...]:
-    """Return the arguments that are existing paths, because the server is probably meant to read them."""
-    words = (os.path.expanduser(word) for word in command[1:])  # noqa: PTH111 - Path's own can raise
-    return tuple(word for word in words if os.path.isabs(word) and os.path.exists(word))  # noqa: PTH110, PTH117
+    """Return the paths in a command, which the server must read; instead of a program, its project."""
+    words = (from_home(word.partition("=")[2] if word[:1] == "-" else word) for word in command)
+    found = (_project_of(word) for word in words if os.path.isabs(word) and os.path.exists(word))  # noqa: PTH110, PTH117
+    return tuple(
+        path for path in dict.fromkeys(found) if not path.startswith(_SYSTEM) and not _holds_home(path)
+    )
+
+
+def _project_of(path: str) -> str:
+    """Return the outermost project around a program, or its folder; any other path unchanged."""
+    if os.path.isdir(path) or not (path.endswith(_CODE) or os.access(path, os.X_OK)):  # noqa: PTH112
+        return path
+    above = [str(folder) for folder in Path(path).parents if not _holds_home(str(folder))]
+    marked = [folder for folder in above if not _MARKS.isdisjoint(one.name for one in Path(folder).iterdir())]
+    return [path, *above[:1], *marked][-1]
+
+
+def _holds_home(path: str) -> bool:
+    return Path(from_home("~")).is_relative_to(path)
 
 
 def _filled(values: object) -> dict[str, str]:

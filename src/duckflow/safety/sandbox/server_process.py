@@ -13,6 +13,7 @@ from duckflow.config.settings import ShellSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.files.programs import find_program
 from duckflow.domain.frozen import replace
+from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.descriptors import READ, closing_fd
 from duckflow.safety.sandbox.launcher_client import Ending, Launcher
 from duckflow.safety.sandbox.probe import PROBE, Probe
@@ -22,18 +23,33 @@ from duckflow.safety.sandbox.view.levels import Sandbox
 
 INPUT, ERRORS = "server-input", "server-errors"
 _SECONDS = 30 * 24 * 3600.0
-_LAST_WORDS = 2_000
+_LAST_WORDS, _LAST_LINES = 8_000, 8
+_AT_HOME = {
+    "XDG_CACHE_HOME": ".cache",
+    "XDG_DATA_HOME": ".local/share",
+    "UV_CACHE_DIR": ".cache/uv",
+    "UV_TOOL_DIR": ".cache/uv-tools",
+    "npm_config_cache": ".npm",
+}
+"""Variables for writable folders of the server, which otherwise could lead to read-only ones of the user."""
+_NOISE = lazy_regex(
+    r"\W*$|\s*(at |throw |node:internal|Node\.js v|npm notice|npm error( 404)?\W*$|File \"|Traceback )"
+)
 _NONE = Sandbox(level="none", reason="sandbox.switched_off")
 
 
 class ServerProcess:
-    """One server, started once. Its temporary folder is hidden from commands and other servers."""
+    """One server, started once. Commands and other servers can't see its temporary folder and its home.
+
+    Its home outlasts it, so that package runners download a server only once.
+    """
 
     def __init__(
         self,
         server: McpServer,
         workspace: Path,
         settings: ShellSettings,
+        home: Path,
         *,
         closed: Iterable[Path],
         env: Mapping[str, str],
@@ -42,6 +58,7 @@ class ServerProcess:
         self._server = server
         self._workspace = workspace
         self._settings = settings
+        self._home = str(home)
         self._closed = tuple(closed)
         self._env = env
         self._probe = probe
@@ -49,6 +66,8 @@ class ServerProcess:
         self._view: ShellView | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._held: int | None = None
+        self.last_words = ""
+        """End of the server's error output, once it has ended."""
         self._running: asyncio.Task[Ending] | None = None
 
     async def start(self, take: Callable[[bytes], None], ended: Callable[[str], None]) -> None:
@@ -60,7 +79,8 @@ class ServerProcess:
         self._running = asyncio.create_task(self._launcher.run(order, take))
 
         def tell(task: asyncio.Task[Ending]) -> None:
-            ended("" if task.cancelled() else _last_words(task, temporary))
+            self.last_words = _tail(temporary / "own" / ERRORS)
+            ended("" if task.cancelled() else _reason(task, self.last_words))
 
         self._running.add_done_callback(tell)
 
@@ -111,12 +131,25 @@ class ServerProcess:
         started = shlex.join([program, *self._server.command[1:]])
         command = f'exec <"$TMPDIR/{INPUT}" 2>"$TMPDIR/{ERRORS}"; exec {started}'
         programs = (Path(program).parent,)
-        reads = map(os.path.realpath, self._server.read)
-        self._view = ShellView(self._workspace, self._closed, self._env, self._launcher, programs, reads)
+        reads, writes = (map(os.path.realpath, given) for given in (self._server.read, self._server.write))
+        place = (self._workspace, self._closed, self._env, self._launcher)
+        self._view = ShellView(*place, programs, reads, writes, self._home)
         limits = limits_of(self._settings, _SECONDS)
         network, access = self._server.network, self._server.workspace
         order = self._view.confine(command, sandbox, limits, temporary, network=network, access=access)
-        return replace(order, env={**order.env, **self._server.env})
+        return replace(order, env={**order.env, **self._folders(sandbox, temporary), **self._server.env})
+
+    def _folders(self, sandbox: Sandbox, temporary: Path) -> dict[str, str]:
+        """Return the variables that lead to the server's home. Without mounts, it has a path of its own."""
+        if self._view is None or sandbox.level in ("none", "external"):
+            return {}
+        home = self._home if sandbox.level == "landlock" else self._view.base(temporary).home
+        named = {variable: f"{home}/{path}" for variable, path in _AT_HOME.items()}
+        folders = [os.path.join(self._workspace, word) for word in ("", *self._server.command[1:])]
+        projects = [folder for folder in folders if os.path.isfile(f"{folder}/pyproject.toml")]
+        if projects and not os.path.isdir(f"{projects[-1]}/.venv"):
+            named["UV_PROJECT_ENVIRONMENT"] = f"{home}/.venv"  # uv can't make one in the project
+        return {"HOME": home, **named}
 
     def _program(self) -> str:
         name = self._server.command[0]
@@ -128,22 +161,22 @@ class ServerProcess:
         return str(found)
 
 
-def _last_words(task: asyncio.Task[Ending], temporary: Path) -> str:
+def _reason(task: asyncio.Task[Ending], said: str) -> str:
     """Return a text on how the server ended, with the last lines of its error output."""
     if (fault := task.exception()) is not None:
         return str(fault)
     ending = task.result()
     how = ending.error or (f"stopped at its limit of {ending.stopped}" if ending.stopped else "")
     how = how or f"ended with exit code {ending.code}"
-    said = _tail(temporary / "own" / ERRORS)
     return f"{how}; it said: {said}" if said else how
 
 
 def _tail(path: Path) -> str:
-    """Return the end of a file, which the server may have replaced by something else."""
+    """Return the last lines of a file, without stack traces. The server may have replaced the file."""
     with suppress(OSError), closing_fd(os.open(path, READ)) as opened:
         status = os.fstat(opened)
         if stat.S_ISREG(status.st_mode):
             said = os.pread(opened, _LAST_WORDS, max(0, status.st_size - _LAST_WORDS))
-            return " ".join(said.decode("utf-8", "replace").split())[-300:]
+            found = [line for line in said.decode("utf-8", "replace").splitlines() if not _NOISE.match(line)]
+            return "\n".join(line.strip()[:300] for line in found[-_LAST_LINES:]).strip()
     return ""

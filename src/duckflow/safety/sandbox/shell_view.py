@@ -40,11 +40,15 @@ class ShellView:
         launcher: Launcher,
         programs: Iterable[Path] = (),
         reads: Iterable[str] = (),
+        writes: Iterable[str] = (),
+        home: str = "",
     ) -> None:
-        """Commands also see the folders in `programs` and the files and folders in `reads`."""
+        """Commands also see `programs`, `reads` and, writable, `writes`; `home` becomes their home."""
         self._workspace = workspace
         self._programs = tuple(programs)
-        self._reads = [Mount(kind="read", target=path, source=path) for path in reads]
+        self._reads = tuple(reads)
+        self._writes = tuple(writes)
+        self._home = home
         self._closed = tuple(closed)
         self._env = env
         self._launcher = launcher
@@ -64,9 +68,17 @@ class ShellView:
         if self._known is None or self._known.temporary != str(temporary):
             closed = [str(path) for path in self._closed]
             seen = {**self._env, "PATH": ":".join((self._env.get("PATH", ""), *map(str, self._programs)))}
-            base = base_mounts(str(self._workspace), str(temporary), seen, closed)
-            self._known = replace(base, mounts=(*self._with_masks(base), *self._reads))
-            settings = Path(self._known.temporary, "home", ".gitconfig")
+            base = base_mounts(
+                str(self._workspace),
+                str(temporary),
+                seen,
+                closed,
+                reads=self._reads,
+                writes=self._writes,
+                home_source=self._home,
+            )
+            self._known = replace(base, mounts=self._with_masks(base))
+            settings = Path(base.home_source, ".gitconfig")
             settings.write_text(passed_on(self._known.home, self._env), "utf-8", "surrogateescape")
             self._launcher.expect(self._known.mounts[: self._known.ahead])
         return self._known
@@ -83,8 +95,8 @@ class ShellView:
         found = {path: noted for path, noted in self._secrets.find().items() if path not in granted}
         masks = self.masks.find(found, temporary / _MASKS)
         if (tuple(found), temporary) != self._ignored:
-            home = self.base(temporary).temporary
-            ignore(f"{home}/home/{IGNORED}", str(self._workspace), found)
+            home = self.base(temporary).home_source
+            ignore(f"{home}/{IGNORED}", str(self._workspace), found)
             self._ignored = (tuple(found), temporary)
         return masks
 
@@ -118,6 +130,7 @@ class ShellView:
             else:
                 home = Path(self._env.get("HOME") or Path.home())
                 reach = visibility_of(self._workspace, temporary, home, self._closed, guarded)
+                reach = replace(reach, writes=(*self._writes, *((self._home,) if self._home else ())))
             return confine(command, sandbox, reach, limits, self._env, network=network, rules=self._rules)
 
     def changed(self) -> tuple[str, ...]:

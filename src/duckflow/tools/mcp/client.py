@@ -34,6 +34,7 @@ from duckflow.tools.mcp.remote import (
     first_of,
     one_line,
     plain,
+    too_slow,
 )
 
 _WAITING = 1_000
@@ -119,14 +120,17 @@ class ConnectedServer:
 
 
 @asynccontextmanager
-async def open_process(process: ServerProcess) -> AsyncGenerator[ConnectedServer]:
-    """Start a program and connect to it over its standard input and output."""
+async def open_process(process: ServerProcess, seconds: float) -> AsyncGenerator[ConnectedServer]:
+    """Start a program and connect to it over its standard input and output within this time."""
     ending: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     async with AsyncExitStack() as stack:
         connecting = Client(_pipes(process, ending), client_info=_US, cache=None)
         try:
-            client = await stack.enter_async_context(connecting)
+            async with asyncio.timeout(seconds):
+                client = await stack.enter_async_context(connecting)
         except Exception as exc:
+            if isinstance(exc, TimeoutError):
+                raise RemoteFault(f"{too_slow(seconds)}; it said: {process.last_words}") from exc
             if ending.done():
                 raise RemoteFault(ending.result()) from exc
             raise

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import re
+import shutil
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -13,15 +14,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from duckflow.config.mcp import McpServer
+from duckflow.config.places import server_home, servers_dir
 from duckflow.config.saved_answers import SavedAnswers
 from duckflow.config.settings import ShellSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.extensions import ServerStatus
 from duckflow.domain.frozen import replace
+from duckflow.domain.lines import TextLine
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.text import cut
+from duckflow.i18n.catalogue import text_in
 from duckflow.safety.sandbox.server_process import ServerProcess
-from duckflow.tools.mcp.remote import RemoteFault, RemoteTool, ServerOffer, first_of, one_line
+from duckflow.tools.mcp.remote import (
+    RemoteFault,
+    RemoteTool,
+    ServerOffer,
+    advice_for,
+    first_of,
+    reason_of,
+    too_slow,
+)
 
 if TYPE_CHECKING:
     from duckflow.tools.mcp.client import ConnectedServer
@@ -34,8 +46,7 @@ class Pins:
     """Accepted tool descriptions of one server, kept on disk. With another command, it is another server."""
 
     def __init__(self, name: str, server: McpServer) -> None:
-        what = json.dumps([server.command, server.url])
-        self._prefix = f"{name}#{hashlib.sha256(what.encode()).hexdigest()[:12]}."
+        self._prefix = f"{name}#{_digest(server)}."
         self._saved = SavedAnswers(PINS_FILE)
 
     def changed(self, tools: Sequence[RemoteTool]) -> dict[str, str]:
@@ -55,8 +66,15 @@ class Pins:
         self._saved.save({**self._saved.load(), f"{self._prefix}{tool.name}": _pin(tool)})
 
 
-def forget_pins(server: str) -> None:
-    """Forget all pins of servers with this name, for every command and address."""
+def _digest(server: McpServer) -> str:
+    """Return an identifier for a command or address."""
+    return hashlib.sha256(json.dumps([server.command, server.url]).encode()).hexdigest()[:12]
+
+
+def forget_server(server: str) -> None:
+    """Forget the pins of all servers with this name, and remove their homes."""
+    for home in servers_dir().glob(f"{server}-{'[0-9a-f]' * 12}"):
+        shutil.rmtree(home, ignore_errors=True)
     saved = SavedAnswers(PINS_FILE)
     known = saved.load()
     kept = {key: value for key, value in known.items() if not key.startswith(f"{server}#")}
@@ -82,7 +100,7 @@ class ServerOpener:
     closed: tuple[Path, ...]
     env: Mapping[str, str]
 
-    async def connect(self, server: McpServer) -> "AbstractAsyncContextManager[ConnectedServer]":
+    async def connect(self, name: str, server: McpServer) -> "AbstractAsyncContextManager[ConnectedServer]":
         """Return a context that connects to a server until its block ends."""
         try:
             await asyncio.to_thread(import_module, "duckflow.tools.mcp.client")
@@ -92,9 +110,9 @@ class ServerOpener:
         if server.url:
             return open_address(server.url, self._filled(server.headers), server.timeout_s)
         program = replace(server, env=self._filled(server.env))
-        return open_process(
-            ServerProcess(program, self.workspace, self.shell, closed=self.closed, env=self.env)
-        )
+        home = await asyncio.to_thread(server_home, f"{name}-{_digest(server)}")
+        process = ServerProcess(program, self.workspace, self.shell, home, closed=self.closed, env=self.env)
+        return open_process(process, server.start_timeout_s)
 
     def _filled(self, values: Mapping[str, str]) -> dict[str, str]:
         """Replace each `${NAME}` by that variable of the user's environment."""
@@ -148,6 +166,16 @@ class ServerConnection:
         """Current status."""
         return "ready" if self._session is not None else "down" if self.problem else "waiting"
 
+    @property
+    def advice(self) -> TextLine | None:
+        """Setting that would probably let the server start."""
+        return advice_for(self.name, self.server, self.problem) if self._session is None else None
+
+    def advised(self, said: str) -> str:
+        """Return a failure with the setting that the user could change."""
+        found = advice_for(self.name, self.server, said)
+        return f"{said} Tell the user: {text_in('en', found.key, **found.values)}" if found else said
+
     async def connect(self) -> "ConnectedServer":
         """Return the server, connecting to it if needed. Raise ToolError if it can't be reached now."""
         async with self._lock:
@@ -192,20 +220,21 @@ class ServerConnection:
 
     async def _start(self) -> "ConnectedServer":
         started: asyncio.Future[ConnectedServer] = asyncio.get_running_loop().create_future()
+        seconds = self.server.start_timeout_s
         self._leave.clear()
         self._keeping = asyncio.create_task(self._keep(started))
         try:
-            async with asyncio.timeout(self.server.start_timeout_s):
+            # a program is given up earlier, with its last words
+            async with asyncio.timeout(seconds + (_CLOSING_S if self.server.command else 0)):
                 session = await asyncio.shield(started)
                 offer = await session.offer()
         except (TimeoutError, RemoteFault) as exc:
-            slow = f"it did not start within {self.server.start_timeout_s:g} s"
-            reason = slow if isinstance(exc, TimeoutError) else str(exc)
+            reason = too_slow(seconds) if isinstance(exc, TimeoutError) else str(exc)
             if not started.done():
                 self._keeping.cancel()  # it is still connecting
             self._lose(reason, None)
             await self._let_go()
-            raise ToolError(f"The MCP server {self.name} can't be used: {reason}.") from exc
+            raise ToolError(self.advised(f"The MCP server {self.name} can't be used: {reason}.")) from exc
         finally:
             started.cancel()
         self._session, self.problem, self._not_before = session, "", self._clock() + _STABLE_S
@@ -215,7 +244,7 @@ class ServerConnection:
     async def _keep(self, started: "asyncio.Future[ConnectedServer]") -> None:
         """Hold the connection, because the package requires that one task opens and closes it."""
         try:
-            async with await self._opener.connect(self.server) as session:
+            async with await self._opener.connect(self.name, self.server) as session:
                 if not started.done():
                     started.set_result(session)
                 leaving = asyncio.ensure_future(self._leave.wait())
@@ -239,7 +268,7 @@ class ServerConnection:
         self._failures = 0 if stable else self._failures + 1
         first = self._session is not None and self._failures <= 1
         wait = 0.0 if first or stable else min(_FIRST_WAIT_S * 2 ** (self._failures - 1), _LONGEST_WAIT_S)
-        self._session, self.problem = None, one_line(reason, 500).rstrip(".")
+        self._session, self.problem = None, reason_of(reason)
         self._not_before = self._clock() + wait
         self._leave.set()
 

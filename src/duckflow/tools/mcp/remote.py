@@ -7,14 +7,17 @@ from typing import Any, cast
 
 from pydantic import Field
 
+from duckflow.config.mcp import McpServer
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.lines import TextLine, line
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.text import cut
 
 MOST_ITEMS = 500
 """Largest number of tools, prompts or resources taken from one server. Further ones are ignored."""
 
+_LONGEST_REASON = 1_500
 LONGEST_DESCRIPTION = 8_000
 LONGEST_SCHEMA = 20_000
 TOOL_NAME = lazy_regex(r"[A-Za-z0-9_./-]{1,100}")
@@ -90,7 +93,7 @@ class RemoteFault(Exception):
     """
 
     def __init__(self, reason: str, *, lost: bool = False, unsent: bool = False) -> None:
-        super().__init__(one_line(reason, 500).rstrip("."))
+        super().__init__(reason_of(reason))
         self.lost = lost
         self.unsent = unsent
 
@@ -105,6 +108,37 @@ def first_of(exc: BaseException) -> BaseException:
 def plain(text: str) -> str:
     """Return the text without escape sequences and invisible characters."""
     return _UNSEEN.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\u2028", "\n")))
+
+
+_ADVICE = {
+    "network": lazy_regex(
+        "getaddrinfo|ENOTFOUND|EAI_AGAIN|ENETUNREACH|name resolution|ECONNREFUSED|did not start within"
+    ),
+    "write": lazy_regex("EROFS|EACCES|Read-only file system|Permission denied"),
+    "read": lazy_regex(r"ENOENT|No such file|Cannot find (module|package)|No module named|can't open file"),
+    "start": lazy_regex("it did not start within"),
+}
+"""Signs in what a server says, and the setting that helps."""
+
+
+def advice_for(name: str, server: McpServer, said: str) -> TextLine | None:
+    """Return the setting of a program that probably has to change, by what the server said."""
+    loose = {"network"} if server.network else set[str]()
+    if server.command and server.sandbox:
+        for kind, sign in _ADVICE.items():
+            if kind not in loose and sign.search(said):
+                return line(f"mcp.advice.{kind}", name=name)
+    return None
+
+
+def too_slow(seconds: float) -> str:
+    """Return the reason for a server that took too long."""
+    return f"it did not start within {seconds:g} s"
+
+
+def reason_of(said: str) -> str:
+    """Return a reason that a server gave, in a few plain lines."""
+    return cut(plain(said[: 8 * _LONGEST_REASON]).strip(), _LONGEST_REASON).rstrip(".")
 
 
 def one_line(text: str, most: int) -> str:

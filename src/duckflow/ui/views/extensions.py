@@ -44,8 +44,9 @@ def server_lines(servers: Sequence[ServerReport]) -> Iterator[str]:
     for one in servers:
         status = text(f"mcp.status.{one.status}")
         yield text("mcp.line", name=one.name, status=status, what=on_one_line(one.what))
-        if one.problem:
-            yield f"  {on_one_line(one.problem)}"
+        yield from (f"  {on_one_line(said)}" for said in one.problem.splitlines())
+        if one.advice:
+            yield "  " + text(one.advice.key, **one.advice.values)
         if one.tools:
             yield "  " + text("mcp.tools", count=len(one.tools), names=", ".join(one.tools))
         if one.changed:

@@ -52,6 +52,7 @@ class BaseMounts(Frozen):
     temporary: str
     """Folder of the session: its subfolder `own` appears as /tmp, `home` as the home, `shm` as /dev/shm."""
     home: str
+    home_source: str
     toolchains: tuple[str, ...]
     mounts: tuple[Mount, ...]
     """All mounts except those that can differ between commands."""
@@ -72,24 +73,40 @@ class MountPlan(Frozen):
 
 
 def base_mounts(
-    workspace: str, temporary: str, environment: Mapping[str, str], closed: Iterable[str]
+    workspace: str,
+    temporary: str,
+    environment: Mapping[str, str],
+    closed: Iterable[str],
+    *,
+    reads: Iterable[str] = (),
+    writes: Iterable[str] = (),
+    home_source: str = "",
 ) -> BaseMounts:
-    """Find the mounts for this machine, once per session. `closed` are Duckflow's own folders."""
+    """Find the mounts for this machine, once per session. `closed` are Duckflow's own folders.
+
+    `reads` and `writes` are more paths outside the workspace. `home_source` appears as the home folder.
+    """
+    home_source = home_source or f"{temporary}/home"
+    given = [Mount(kind="read", target=path, source=path) for path in reads]
+    given += [Mount(kind="write", target=path, source=path) for path in writes]
+    more = [one for one in given if not is_inside(one.target, workspace)]
     home = os.path.realpath(environment.get("HOME") or Path.home())
     system = tuple(path for path in SYSTEM_FOLDERS if os.path.exists(path))
     toolchains = ToolchainSearch(home, workspace, system).find(environment)
     ours = (os.path.realpath(path) for path in closed if os.path.exists(path))
-    seen = (*system, *toolchains, workspace)
+    seen = (*system, *toolchains, *(one.target for one in more), workspace)
     masked = [path for path in ours if any(is_inside(path, folder) for folder in seen)]
     masked += [*credentials_in(toolchains), *(_only_for_root() if os.geteuid() == 0 else ())]
     hidden = [path for path in dict.fromkeys(masked) if not is_inside(workspace, path)]
     within = [path for path in hidden if is_inside(path, workspace)]
-    before = (*_shown(temporary, home, toolchains), *(_mask(path) for path in hidden if path not in within))
+    shown = _shown(temporary, home, home_source, toolchains)
+    before = (*shown, *more, *(_mask(path) for path in hidden if path not in within))
     own = Mount(kind="write", target=workspace, source=workspace)
     return BaseMounts(
         workspace=workspace,
         temporary=temporary,
         home=home,
+        home_source=home_source,
         toolchains=toolchains,
         mounts=(*before, own, *map(_mask, within)),
         ahead=len(before),
@@ -116,7 +133,7 @@ def mount_plan(
     return MountPlan(base=base, mounts=(*base.mounts, *held, *covered))
 
 
-def _shown(temporary: str, home: str, toolchains: Iterable[str]) -> Iterator[Mount]:
+def _shown(temporary: str, home: str, home_source: str, toolchains: Iterable[str]) -> Iterator[Mount]:
     for path in SYSTEM_FOLDERS:
         if os.path.islink(path):
             yield Mount(kind="link", target=path, source=os.readlink(path))
@@ -125,7 +142,7 @@ def _shown(temporary: str, home: str, toolchains: Iterable[str]) -> Iterator[Mou
     for path in _TEMPORARY:
         yield Mount(kind="write", target=path, source=f"{temporary}/own")
     if home.count("/") > 1 or home == "/root":
-        yield Mount(kind="write", target=home, source=f"{temporary}/home")
+        yield Mount(kind="write", target=home, source=home_source)
     for path in toolchains:
         yield Mount(kind="read", target=path, source=path)
 

@@ -55,6 +55,8 @@ class Visibility(Frozen):
     hidden: tuple[str, ...]
     guarded: tuple[str, ...]
     """Read-only paths inside the workspace."""
+    writes: tuple[str, ...] = ()
+    """Other writable paths."""
 
 
 def visibility_of(
@@ -149,6 +151,7 @@ def _readable(reach: Visibility, listed: dict[str, FileStamp | None]) -> Iterato
 def _writable(reach: Visibility, listed: dict[str, FileStamp | None]) -> Iterator[str]:
     yield from _DEVICES
     yield f"{reach.temporary}/own"
+    yield from reach.writes
     yield from uncovered(reach.workspace, (*reach.hidden, *reach.guarded), listed)
 
 
