@@ -137,7 +137,7 @@ async def test_G9_a_no_throws_it_away_and_the_model_is_told(folder: Path):
         ended = duck.of(ActionFinished)[-1]
         assert (ended.outcome, ended.text) == (
             "refused",
-            "What the command changed was thrown away. The user said no: not now",
+            "What this command changed was not kept; earlier changes stay. The user said no: not now",
         )
         assert copies
         assert not any(copy.exists() for copy in copies)

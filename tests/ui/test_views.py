@@ -12,6 +12,7 @@ from duckflow.cli.chat.conversation import start_text
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ActionStarted, ErrorReported, StoredEvent
 from duckflow.domain.extensions import CustomCommand, Extensions
+from duckflow.domain.lines import line
 from duckflow.domain.live_updates import OutputPiece
 from duckflow.domain.model import Usage
 from duckflow.domain.pacing.vitals import Vitals
@@ -220,19 +221,49 @@ def test_M4_tool_lines_on_a_japanese_screen_have_no_english():
     assert not left
 
 
-def test_M4_what_became_of_a_commands_effects_is_told_in_the_users_words():
-    for language, told, line in (
-        ("ja", "It changed: new a.txt.", "  変更: a.txt"),
-        ("en", "It changed: new a.txt.", "  changed: a.txt"),
-        ("ja", "(Not yet real, the user is asked: new a.txt.)", "  out"),
-        ("ja", "(Thrown away, the workspace is as it was: new a.txt. mode plan …)", "  コマンドの変更は破棄"),
-        ("ja", "It changed its mind", "  It changed its mind"),
+def test_M4_what_a_command_did_is_told_in_the_users_words_and_its_own_output_stays_as_it_is():
+    told = [line("action.deleted", paths="data/ (3), db.sqlite3"), line("action.no_network")]
+    wanted = {
+        "en": ("deleted:data/(3)", "networkisoff"),
+        "ja": ("削除:data/(3)", "ネットワークは切って"),
+    }
+    for language, words in wanted.items():
+        set_language(language)
+        writer = FakeWriter()
+        ended = "exit code 0\nIt changed: my mind\nIt changed: new a.txt.\n(There is no network here.)"
+        fields = {"told": [one.model_dump() for one in told], "frame": (1, 2), "exit_code": 0}
+        tell(writer, "shell.run", {"command": "x"}, text=ended, **fields)
+        assert "  It changed: my mind" in writer.text
+        assert "new a.txt" not in writer.text
+        assert "There is no network" not in writer.text
+        assert all(word in "".join(writer.text.split()) for word in words), writer.text
+
+
+def test_M1_output_of_a_command_that_the_user_ran_is_shown_whole():
+    writer = FakeWriter()
+    output = "\n".join(f"{number} " + "x" * 100 for number in range(30))
+    tell(writer, "shell.run", {"command": "x"}, text=f"exit code 0\n{output}", exit_code=0, by_user=True)
+    assert all(f"{number} {'x' * 100}" in writer.text for number in range(30))
+
+
+def test_M4_a_reason_for_the_user_stands_in_both_languages_without_the_models_english():
+    for language, said in (
+        ("en", "reading a.txt failed: a.txt does not exist"),
+        ("ja", "（a.txt がありません）"),
     ):
         set_language(language)
         writer = FakeWriter()
-        ended = f"exit code 0\nout\n{told}"
-        tell(writer, "shell.run", {"command": "x"}, text=ended, exit_code=0, changed=["a.txt"])
-        assert writer.text.split("\n")[-1].startswith(line), told
+        reason = line("reason.missing", path="a.txt").model_dump()
+        tell(
+            writer,
+            "file_ops.read_file",
+            {},
+            text="a.txt: gone.",
+            outcome="failed",
+            path="a.txt",
+            reason=reason,
+        )
+        assert said in writer.text
 
 
 def test_code_in_a_table_is_drawn_as_code():

@@ -26,7 +26,19 @@ class DuckflowError(Exception):
 
 
 class ToolError(DuckflowError):
-    """A tool could not do what was asked; the message becomes an observation for the model."""
+    """A tool could not do what was asked; the message becomes an observation for the model.
+
+    `key` names the reason in the catalogue, for the user; it is empty for rare errors.
+    """
+
+    def __init__(self, message: str = "", key: str = "", **values: str | int) -> None:
+        super().__init__(message)
+        self.key = key
+        self.values = values
+
+    def reworded(self, message: str) -> "ToolError":
+        """Return the error with another message for the model and the same reason for the user."""
+        return ToolError(message, self.key, **self.values)
 
 
 class Refused(ToolError):

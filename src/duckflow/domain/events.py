@@ -8,6 +8,7 @@ from pydantic import Field
 from duckflow.domain.decision import Action, Decision, TaskProfile
 from duckflow.domain.files.changes import FileChange, LeftFile, ToolEffect
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.lines import TextLine
 from duckflow.domain.model import ChatMessage, EffortChoice, Picture
 from duckflow.domain.modes import Mode
 from duckflow.domain.pacing.limits import LoopLimit, LoopTrace
@@ -134,6 +135,14 @@ class ActionFinished(Frozen):
     same_as: str = ""
     """Id of an earlier result with the same content, if the text only refers to it."""
     exit_code: int | None = None
+    frame: tuple[int, int] = (1, 0)
+    """Number of lines of `text` before and after a command's own output. They are for the model."""
+    reason: TextLine | None = None
+    """Reason for the user why it failed or was refused."""
+    told: tuple[TextLine, ...] = ()
+    """Lines for the user about what it did."""
+    by_user: bool = False
+    """True if the user ran it: the whole output is shown."""
     not_run: tuple[str, ...] = ()
     not_run_at: tuple[int, ...] | None = None
     """Positions of these actions in the queue; None means the whole queue."""

@@ -88,7 +88,11 @@ def check_characters(text: str) -> None:
 def _check_name(text: str, part: str) -> None:
     alike = unicodedata.normalize("NFKC", part)
     if part == "..":
-        raise ToolError(f"{text[:200]}: .. is not accepted; give the path relative to the workspace.")
+        raise ToolError(
+            f"{text[:200]}: .. is not accepted; give the path relative to the workspace.",
+            "reason.outside",
+            path=text[:200],
+        )
     if alike != part and (alike in (".", "..") or "/" in alike):
         raise ToolError(f"{text[:200]}: has a look-alike of . or / in it.")
     if len(part.encode()) > LONGEST_NAME:
@@ -104,7 +108,11 @@ def _below(text: str, roots: Iterable[str]) -> str:
             return "."
         if text.startswith(prefix + "/"):
             return text[len(prefix) + 1 :] or "."
-    raise ToolError(f"{text[:200]}: is outside the workspace; give a path relative to the workspace.")
+    raise ToolError(
+        f"{text[:200]}: is outside the workspace; give a path relative to the workspace.",
+        "reason.outside",
+        path=text[:200],
+    )
 
 
 class FileStamp(NamedTuple):

@@ -27,7 +27,7 @@ def parse_arguments(operation: str, model: type[Frozen], args: Mapping[str, Json
     if faults or value is None:
         problems = "; ".join(faults)
         problems += "" if problems.endswith("?") else "."
-        raise ToolError(f"{operation}({signature(model)}) can't be called so: {problems}")
+        raise ToolError(f"{operation}({signature(model)}) can't be called so: {problems}", "reason.call")
     return value
 
 

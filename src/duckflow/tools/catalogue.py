@@ -42,6 +42,12 @@ class ToolResult(Frozen):
     digest: str | None = None
     """Content hash of the whole file at `path`, if the text shows its content."""
     exit_code: int | None = None
+    frame: tuple[int, int] = (1, 0)
+    """Number of lines of `text` before and after a command's own output."""
+    reason: TextLine | None = None
+    """Reason for the user why it did not succeed."""
+    told: tuple[TextLine, ...] = ()
+    """Lines for the user about what it did."""
     exact: bool = False
     """True if all changes of a command are known."""
     waiting: TakeOver | None = None
@@ -50,6 +56,14 @@ class ToolResult(Frozen):
     """Other events, to be recorded with the action."""
     then: tuple[Action, ...] = ()
     """Actions that must run next, before the model's remaining actions."""
+
+    def with_lines(self, *lines: str) -> "ToolResult":
+        """Return the result with more lines for the model at its end."""
+        more = "\n".join(filter(None, lines))
+        before, after = self.frame
+        if not more:
+            return self
+        return replace(self, text=f"{self.text}\n{more}", frame=(before, after + more.count("\n") + 1))
 
 
 class Proposal(NamedTuple):
@@ -181,7 +195,7 @@ class Catalogue:
         if bare:
             listed = ", ".join(tool.operation for tool in bare)
             raise ToolError(f"The operation {wanted} is one of several: {listed}. Write it in full.")
-        raise ToolError(f"There is no operation {wanted[:100]}. {self._nearest(wanted)}")
+        raise ToolError(f"There is no operation {wanted[:100]}. {self._nearest(wanted)}", "reason.call")
 
     def validate(self, action: Action) -> tuple[Tool[Any], Frozen]:
         """Return the tool and the arguments of an action. Raise ToolError with all problems."""

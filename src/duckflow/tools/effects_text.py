@@ -1,11 +1,24 @@
-"""File changes of commands, described to the model. Git-ignored files are only counted, caches omitted."""
+"""File changes of commands, described to the model and to the user. Caches are left out.
+
+The model reads how many git-ignored files changed; the user reads their names.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
 from duckflow.domain.files.caches import is_cache
-from duckflow.domain.files.effects import BulkEffect, Effect, Effects, EffectsFate
+from duckflow.domain.files.effects import BulkEffect, Effect, Effects
+from duckflow.domain.lines import TextLine, line
 from duckflow.domain.text import some_of
 
+EffectsFate = Literal["applied", "waiting", "discarded"]
+
+_FATES: dict[EffectsFate, str] = {
+    "applied": "It changed",
+    "waiting": "Not yet real, the user is asked",
+    "discarded": "Thrown away, the workspace is as it was",
+}
+_USER_NAMED = 6
 _IGNORED_NAMED = 3
 _KINDS = (("created", "new"), ("changed", "changed"), ("deleted", "deleted"), ("mode", "mode"))
 
@@ -26,7 +39,33 @@ def effects_line(fate: EffectsFate, effects: Effects, skip: Iterable[str] = ()) 
     parts = [*_parts([one for one in shown if not one.ignored]), *_bulk_parts(effects.bulk)]
     if ignored := _ignored([one for one in shown if one.ignored], effects.bulk):
         parts.append(f"and {ignored}" if parts else ignored)
-    return f"{fate}: {'; '.join(parts)}." if parts else ""
+    return f"{_FATES[fate]}: {'; '.join(parts)}." if parts else ""
+
+
+def effects_told(effects: Effects, skip: Iterable[str] = ()) -> tuple[TextLine, ...]:
+    """Return the changes for the user: a line each for new, changed, moved and deleted files."""
+    skipped = {".", *skip}
+    found: dict[str, list[str]] = {"created": [], "changed": [], "moved": [], "deleted": []}
+    shown = [one for one in effects.effects if one.path not in skipped and not is_cache(one.path)]
+    files = [one for one in shown if not _of_git(one)]
+    for one in files:
+        named = f"{one.moved_from} → {one.path}" if one.kind == "moved" else one.path
+        inside = one.type == "folder" and any(other.path.startswith(f"{one.path}/") for other in files)
+        if not inside and not (one.type == "folder" and one.kind == "mode"):
+            kind = "changed" if one.kind == "mode" else one.kind
+            found[kind].append(f"{named}/" if one.type == "folder" else named)
+    for bulk in effects.bulk:
+        if not is_cache(bulk.path) and bulk.path not in skipped:
+            found["changed"] += bulk.sources
+            kind = "deleted" if bulk.deleted == bulk.files else "changed"
+            rest = bulk.files - len(bulk.sources)
+            found[kind] += [f"{bulk.path}/ ({rest})"] if rest else []
+    return tuple(line(f"action.{kind}", paths=_some(paths)) for kind, paths in found.items() if paths)
+
+
+def _some(paths: Sequence[str]) -> str:
+    more = f" … +{len(paths) - _USER_NAMED}" if len(paths) > _USER_NAMED else ""
+    return ", ".join(paths[:_USER_NAMED]) + more
 
 
 def dropped_line(effects: Effects) -> str:

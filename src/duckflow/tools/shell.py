@@ -15,7 +15,8 @@ from pydantic import Field
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import BackgroundCommand, CommandEnded, CommandStarted, Event
 from duckflow.domain.files.effects import Effects
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
+from duckflow.domain.lines import TextLine, line
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.text import some_of
 from duckflow.safety.files.access import Access
@@ -27,7 +28,7 @@ from duckflow.safety.sandbox.copy.copy_writer import CHANGED
 from duckflow.safety.sandbox.output import Emit
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.tools.catalogue import CommandEnd, Proposal, TakeOver, Tool, ToolResult
-from duckflow.tools.effects_text import dropped_line, effects_line, told_paths
+from duckflow.tools.effects_text import dropped_line, effects_line, effects_told, told_paths
 from duckflow.tools.files.reading import ReadFile, excerpt_of
 
 RUN = "shell.run"
@@ -96,16 +97,21 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool[Any], ...]:
             request=access.owner.request_id,
         )
         ended: CommandEnd = "succeeded" if result.exit_code == 0 or result.ran_through else "failed"
-        hint = await _hint(shell, result, network=args.network)
-        first, hidden = _run_line(result, shell, seconds), _hidden_line(result.hidden)
+        hint, meaning = await _hint(shell, result, network=args.network)
+        told = [line("action.hidden", paths=", ".join(result.hidden))] if result.hidden else []
+        told += [line(meaning)] if meaning else []
+        told += [line("action.changed", paths=some_of(result.changed))] if result.changed else []
+        first = _run_line(result, shell, seconds)
         return ToolResult(
-            text=_lines(first, result.output.rstrip("\n"), hidden, hint),
+            text=_lines(first, result.output.rstrip("\n")),
             whole=result.whole,
             changed=result.changed,
             exit_code=result.exit_code,
             exact=result.effects is not None,
+            reason=_stop_reason(result, shell, seconds),
+            told=tuple(told),
             waiting=_waiting(args.command, result, "stopped" if result.stopped is not None else ended),
-        )
+        ).with_lines(_hidden_line(result.hidden), hint)
 
     async def propose(args: Run, workspace: Workspace) -> Proposal:
         hidden = await shell.hidden(args.secrets) if args.secrets else ()
@@ -166,15 +172,17 @@ def background_tools(shell: Shell) -> tuple[Tool[Any], ...]:
         return await report(find(args.id), await shell.stop(args.id))
 
     async def report(command: BackgroundCommand, said: BackgroundOutput, *events: Event) -> ToolResult:
-        text = _lines(_background_line(command, said), said.text.rstrip("\n"), _hidden_line(said.hidden))
+        text = _lines(_background_line(command, said), said.text.rstrip("\n"))
+        hidden = (line("action.hidden", paths=", ".join(said.hidden)),) if said.hidden else ()
+        result = ToolResult(text=text, exact=True, told=hidden).with_lines(_hidden_line(said.hidden))
         if said.running:
-            return ToolResult(text=text, events=events, exact=True)
+            return replace(result, events=events)
         known.pop(command.id, None)
         how = "stopped" if said.stopped == "asked" else "ended"
         ended = CommandEnded(command=command, how=how, exit_code=said.exit_code)
         ending = "succeeded" if how == "stopped" or said.exit_code == 0 else "failed"
         waiting = _waiting(command.command, await shell.background_effects(), ending)
-        return ToolResult(text=text, events=(*events, ended), exact=True, waiting=waiting)
+        return replace(result, events=(*events, ended), waiting=waiting)
 
     def find(command_id: str) -> BackgroundCommand:
         if command_id not in known:
@@ -227,8 +235,12 @@ async def apply_waiting(
     """Apply a command's file changes to the workspace. The user agreed to overwrite `conflicts`."""
     left = await shell.apply(waiting.copy_id, effects, access, conflicts=conflicts)
     kept = "Not taken over: " + some_of(f"{path} ({reason})" for path, reason in left.items()) if left else ""
+    told = [*effects_told(effects, skip=left)]
+    told += [line(f"approval.impact.dropped_{one.reason}", path=one.path) for one in effects.dropped]
+    told += [line("action.not_taken", paths=some_of(left))] if left else []
     return ToolResult(
-        text=_lines(effects_line("It changed", effects, skip=left), dropped_line(effects), kept),
+        text=_lines(effects_line("applied", effects, skip=left), dropped_line(effects), kept),
+        told=tuple(told),
         changed=tuple(path for path in told_paths(effects) if path not in left),
         exact=all(bulk.undoable for bulk in effects.bulk),
         waiting=waiting if CHANGED in left.values() else None,
@@ -275,19 +287,31 @@ def _run_line(result: CommandResult, shell: Shell, seconds: float) -> str:
     return f"killed by signal {code - 128}{perhaps}"
 
 
-async def _hint(shell: Shell, result: CommandResult, *, network: bool) -> str:
-    """Return a hint about failures in the sandbox that the program's own message does not explain."""
+def _stop_reason(result: CommandResult, shell: Shell, seconds: float) -> TextLine | None:
+    if result.stopped is None:
+        return None
+    limits = {
+        "seconds": seconds,
+        "processes": shell.settings.max_processes,
+        "memory_mb": shell.settings.memory_mb,
+        "disk_mb": shell.settings.disk_mb,
+    }
+    return line(f"action.stopped_{result.stopped}", limit=f"{limits[result.stopped]:g}")
+
+
+async def _hint(shell: Shell, result: CommandResult, *, network: bool) -> tuple[str, str]:
+    """Return a hint about a failure in the sandbox, for the model and as a key for the user."""
     sandbox = await shell.sandbox()
     if result.exit_code == 0 or sandbox.level in ("none", "external"):
-        return ""
+        return "", ""
     if any(word in result.output for word in _REFUSALS):
         top = _NOT_AT_TOP if sandbox.level == "landlock" else ""
-        return _KEPT_IN.format(more="" if sandbox.copies else _NO_COPY + top)
+        return _KEPT_IN.format(more="" if sandbox.copies else _NO_COPY + top), "action.kept_in"
     if _OF_OTHERS in result.output:
-        return _NOT_COPIED
-    if not network and any(word in result.output for word in _UNREACHABLE):
-        return _NO_NETWORK
-    return ""
+        return _NOT_COPIED, "action.not_copied"
+    if not network and not shell.settings.network and any(word in result.output for word in _UNREACHABLE):
+        return _NO_NETWORK, "action.no_network"
+    return "", ""
 
 
 def _background_line(command: BackgroundCommand, said: BackgroundOutput) -> str:

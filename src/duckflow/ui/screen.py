@@ -107,8 +107,11 @@ class Screen:
         if described.kind == "action":
             room = self._writer.columns - 3
             more = [text("action.more", count=described.hidden)] if described.hidden else []
-            tail = [cut_to_width(harmless(line.expandtabs(4)), room) for line in described.output]
+            tail = [harmless(line.expandtabs(4)) for line in described.output]
+            tail = tail if described.whole else [cut_to_width(line, room) for line in tail]
             self._writer.raw(*(self._writer.painted(f"  {line}", "dim") for line in (*more, *tail)))
+            for note in described.notes:
+                self._writer.line(f"  {note}")
 
     def _reply(self, reply: str) -> None:
         """Write the part of a reply that was not written while it arrived."""

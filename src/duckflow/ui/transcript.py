@@ -137,3 +137,5 @@ def _markdown(described: EventDescription) -> Iterator[str]:
             yield f"- {said}".replace("\n", "\n  ")
     if described.output:
         yield fenced("\n".join(described.output), "text")
+    if described.notes:
+        yield "\n".join(f"  {note}" for note in described.notes)

@@ -9,11 +9,6 @@ from duckflow.domain.frozen import Frozen
 EffectKind = Literal["created", "changed", "deleted", "moved", "mode"]
 """`mode`: only the permission bits differ."""
 
-EffectsFate = Literal[
-    "It changed", "Not yet real, the user is asked", "Thrown away, the workspace is as it was"
-]
-"""Sentences that tell the model whether a command's effects were applied, discarded or left open."""
-
 FileType = Literal["file", "folder", "link"]
 
 DropReason = Literal["set_id", "device", "pipe", "socket", "link_out", "unreadable"]

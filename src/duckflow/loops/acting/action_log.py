@@ -9,6 +9,7 @@ from duckflow.domain.decision import Action
 from duckflow.domain.errors import Refused, SaidNo, ToolError, UserError
 from duckflow.domain.events import ActionFinished, ActionOutcome, ActionStarted, Declined
 from duckflow.domain.files.changes import FileChange, ToolEffect
+from duckflow.domain.lines import line
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import head_and_tail, in_pieces
 from duckflow.loops.session import SessionPart
@@ -33,6 +34,13 @@ def already_shown(state: AgentState, operation: str, result: ToolResult, text: s
         if same and entry.evidence_id and entry.text.endswith(f"\n{text}"):
             return entry.evidence_id
     return ""
+
+
+def failure_of(error: ToolError, path: str | None) -> ToolResult:
+    """Return an error as a result: its message for the model, and its reason for the user."""
+    return ToolResult(
+        text=str(error), path=path, reason=line(error.key, **error.values) if error.key else None
+    )
 
 
 RESULT_LIMIT = 60_000
@@ -73,7 +81,7 @@ class ActionLog(SessionPart):
         self.start(action, task_id)
         path = action.args.get("path")
         outcome: ActionOutcome = "refused" if isinstance(error, Refused) else "failed"
-        about = ToolResult(text=str(error), path=path if isinstance(path, str) else None)
+        about = failure_of(error, path if isinstance(path, str) else None)
         declined: Declined | None = None
         if isinstance(error, SaidNo):
             declined = "before" if error.before else "now"
@@ -87,6 +95,8 @@ class ActionLog(SessionPart):
         changes: tuple[FileChange, ...],
         task_id: str | None,
         declined: Declined | None = None,
+        *,
+        by_user: bool = False,
     ) -> ActionFinished:
         """Record the end of an action. If it failed, only the changes found in the files count as made."""
         state = self._state
@@ -102,10 +112,12 @@ class ActionLog(SessionPart):
         same_as = already_shown(state, action.operation, result, text)
         shown = f"{result.path} is unchanged: see [{same_as}]." if same_as else text
         evidence_id = self._session.next_evidence_id()
+        before, after = result.frame
         if self._kept.keeps_outputs and (result.whole or len(shown) > RESULT_LIMIT):
             first, _, rest = shown.partition("\n")
             whole = result.whole or shown
             lines = whole.count("\n") + (not whole.endswith("\n"))
+            before += 1
             shown = (
                 f"{first}\n(only the beginning and the end of {len(whole):,} characters in {lines:,} lines "
                 f'are shown; shell.read(id="{evidence_id}", start, end) shows others)\n{rest}'
@@ -124,6 +136,10 @@ class ActionLog(SessionPart):
             digest=result.digest,
             same_as=same_as,
             exit_code=result.exit_code,
+            frame=(before, after),
+            reason=result.reason,
+            told=result.told,
+            by_user=by_user,
             not_run=tuple(state.queue[place].operation for place in dropped),
             not_run_at=dropped,
             then=result.then,

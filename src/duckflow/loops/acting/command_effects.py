@@ -11,6 +11,7 @@ from duckflow.domain.errors import Refused, ToolError
 from duckflow.domain.files.changes import FileChange
 from duckflow.domain.files.effects import Effect, Effects, identity_of
 from duckflow.domain.frozen import replace
+from duckflow.domain.lines import line
 from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import text
@@ -81,10 +82,11 @@ class CommandEffects:
             return replace(result, waiting=None)
         if verdict == "deny" or not may_ask:
             await self._shell.discard(waiting.copy_id)
-            gone = effects_line("Thrown away, the workspace is as it was", effects)
-            return _joined(result, ToolResult(text=f"({gone} {ruling.reason}.)"))
+            gone = effects_line("discarded", effects)
+            told = (line("action.thrown_away"), *((line(ruling.key),) if ruling.key else ()))
+            return _joined(result, ToolResult(text=f"({gone} {ruling.reason}.)", told=told))
         await self._shell.keep(waiting.copy_id)
-        waits = effects_line("Not yet real, the user is asked", effects)
+        waits = effects_line("waiting", effects)
         then = (_take_over(waiting, call.action.reasoning),)
         return _joined(result, ToolResult(text=f"({waits})", then=then))
 
@@ -95,7 +97,7 @@ class CommandEffects:
         effects, ruling, assessed, contents, kind = await self._judge(state, args)
         if ruling.verdict == "deny":
             await self._shell.discard(args.copy_id)
-            raise Refused(f"What the command did was thrown away: {ruling.reason}.")
+            raise Refused(f"What the command did was thrown away: {ruling.reason}.", ruling.key)
         if ruling.verdict == "allow" or effects.nothing:
             return None
         live = args.copy_id not in self._shell.pending_copies
@@ -197,8 +199,8 @@ def _copy_of(action: Action) -> str:
 
 def _joined(result: ToolResult, more: ToolResult) -> ToolResult:
     return replace(
-        result,
-        text="\n".join(text for text in (result.text, more.text) if text),
+        result.with_lines(more.text),
+        told=(*result.told, *more.told),
         changed=more.changed,
         exact=more.exact or not more.changed,
         waiting=None,

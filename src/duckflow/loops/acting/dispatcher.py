@@ -104,7 +104,7 @@ class Dispatcher(SessionPart):
     def refuse_queue(self, reason: str) -> None:
         """Refuse all queued actions, and give the model the reason."""
         if self._state.queue:
-            self._runner.log.refuse(self._state.queue[0], Refused(reason), None)
+            self._runner.log.refuse(self._state.queue[0], Refused(reason, "reason.tried_before"), None)
 
     async def run_now(self, actions: Sequence[Action], *, by_user: bool = False) -> None:
         """Run actions of the program or the user. Skip reads that the user would have to approve."""
@@ -255,4 +255,8 @@ class Dispatcher(SessionPart):
 
 def _said_no(action: Action, reason: str) -> str:
     said = f"The user said no: {reason}" if reason else "The user said no."
-    return f"What the command changed was thrown away. {said}" if action.operation == TAKE_OVER else said
+    return (
+        f"What this command changed was not kept; earlier changes stay. {said}"
+        if action.operation == TAKE_OVER
+        else said
+    )

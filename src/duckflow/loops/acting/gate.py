@@ -244,7 +244,7 @@ class Gate:
 
 def _refuse_denied(ruling: PolicyVerdict) -> None:
     if ruling.verdict == "deny":
-        raise Refused(f"not permitted: {ruling.reason}")
+        raise Refused(f"not permitted: {ruling.reason}", ruling.key)
 
 
 def _kind(effect: ToolEffect, paths: Iterable[str], command: str | None) -> ApprovalScope | None:

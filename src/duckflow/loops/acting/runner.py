@@ -9,7 +9,7 @@ from duckflow.domain.events import ActionFinished
 from duckflow.domain.frozen import replace
 from duckflow.domain.work.checks import checks_line
 from duckflow.evaluation.checks import Checks
-from duckflow.loops.acting.action_log import ActionLog
+from duckflow.loops.acting.action_log import ActionLog, failure_of
 from duckflow.loops.acting.approvals import permit_of
 from duckflow.loops.acting.command_effects import CommandEffects
 from duckflow.loops.acting.gate import ReviewedCall
@@ -51,13 +51,13 @@ class ActionRunner(SessionPart):
             if meanwhile and not access.workspace.paths.made_of(access.changes):
                 again = ToolResult(text=f"{error} The user is asked again.", then=(action,))
                 return self.log.end(action, "refused", again, (), task_id)
-            failed = ToolResult(text=str(error), path=target)
-            return self.log.end(action, "failed", failed, access.changes, task_id)
+            failed = failure_of(error, target)
+            return self.log.end(action, "failed", failed, access.changes, task_id, by_user=by_user)
         except asyncio.CancelledError:
             stopped = ToolResult(text="Stopped by the user while it ran.", path=target)
             self.log.end(action, "unknown", stopped, access.changes, task_id)
             raise
-        ended = self.log.end(action, "ok", result, access.changes, task_id)
+        ended = self.log.end(action, "ok", result, access.changes, task_id, by_user=by_user)
         await self.log.keep_whole(ended, result)
         return ended
 

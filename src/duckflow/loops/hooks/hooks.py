@@ -8,7 +8,6 @@ from typing import Any, Literal
 from duckflow.domain.errors import Refused
 from duckflow.domain.events import HookRan
 from duckflow.domain.extensions import Hook, HookEvent
-from duckflow.domain.frozen import replace
 from duckflow.domain.modes import Mode
 from duckflow.domain.patterns import lazy_regex
 from duckflow.loops.hooks.known_tools import KnownTool, fits, known_as, matches
@@ -52,7 +51,7 @@ class Hooks:
         verdicts = await self._around("PreToolUse", call)
         blocked = [one.reason for one in verdicts if one.outcome == "blocked"]
         if blocked:
-            raise Refused(f"A hook of the user's refused it: {'; '.join(blocked)}")
+            raise Refused(f"A hook of the user's refused it: {'; '.join(blocked)}", "reason.hook")
         return "; ".join(one.reason for one in verdicts if one.outcome == "asks")
 
     async def after(self, call: ResolvedCall, result: ToolResult) -> ToolResult:
@@ -61,7 +60,7 @@ class Hooks:
         verdicts = await self._around("PostToolUse", call, {"tool_response": response})
         said = [one.reason for one in verdicts if one.outcome == "blocked"]
         said += [one.context for one in verdicts if one.context]
-        return replace(result, text="\n".join([result.text, *map(_from_hook, said)])) if said else result
+        return result.with_lines(*map(_from_hook, said))
 
     async def submitted(self, text: str) -> str | None:
         """Return the text that hooks add to a user's message; None if a hook refuses it."""

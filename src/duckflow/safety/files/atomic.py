@@ -76,7 +76,11 @@ def replace(
     """Write `data` to a file whose current content must hash to `expected` (None: must not exist)."""
     folder, name, path = place[:3]
     if len(data) > LARGEST:
-        raise ToolError(f"{path}: {len(data)} bytes are too many to write; {LARGEST} at most.")
+        raise ToolError(
+            f"{path}: {len(data)} bytes are too many to write; {LARGEST} at most.",
+            "reason.too_large",
+            path=path,
+        )
     like = regular_status(place)
     before = read_now(place)
     compare(place, before, expected)
@@ -195,10 +199,16 @@ def check_regular(status: os.stat_result, path: str, cap: int) -> None:
     """Raise ToolError for anything but a regular file, and for a file larger than `cap` bytes."""
     kind = stat.S_IFMT(status.st_mode)
     if kind != stat.S_IFREG:
-        raise ToolError(f"{path}: is {_KINDS.get(kind, 'a device')}, not a regular file.")
+        raise ToolError(
+            f"{path}: is {_KINDS.get(kind, 'a device')}, not a regular file.", "reason.not_a_file", path=path
+        )
     if status.st_size > cap:
         size = f"{status.st_size} bytes, {cap} at most"
-        raise ToolError(f"{path}: is too large: {size}. Look at parts of it with a command.")
+        raise ToolError(
+            f"{path}: is too large: {size}. Look at parts of it with a command.",
+            "reason.too_large",
+            path=path,
+        )
 
 
 def regular_status(place: FilePlace) -> os.stat_result | None:

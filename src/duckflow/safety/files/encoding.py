@@ -94,7 +94,9 @@ def decode(path: str, data: bytes) -> EncodedText:
         if data.startswith(mark):
             return _strictly(path, data, codec)
     if b"\0" in data:
-        raise ToolError(f"{path}: is a binary file of {len(data)} bytes, not text.")
+        raise ToolError(
+            f"{path}: is a binary file of {len(data)} bytes, not text.", "reason.not_text", path=path
+        )
     try:
         return EncodedText(data.decode("utf-8"), "utf-8", data)
     except UnicodeDecodeError as exc:

@@ -29,6 +29,21 @@ SENTENCES: dict[int, str] = {
     errno.ETXTBSY: "is being executed",
 }
 
+_KEYS: dict[int, str] = {
+    errno.ENOENT: "reason.missing",
+    errno.EEXIST: "reason.exists",
+    errno.EISDIR: "reason.not_a_file",
+    errno.ENXIO: "reason.not_a_file",
+    errno.ELOOP: "reason.not_a_file",
+    errno.EXDEV: "reason.outside",
+    errno.EACCES: "reason.denied",
+    errno.EPERM: "reason.denied",
+    errno.EROFS: "reason.denied",
+    errno.ENOSPC: "reason.disk_full",
+    errno.EDQUOT: "reason.disk_full",
+}
+"""Reasons for the user."""
+
 
 @contextmanager
 def as_tool_errors(path: str) -> Generator[None]:
@@ -37,4 +52,5 @@ def as_tool_errors(path: str) -> Generator[None]:
         yield
     except OSError as exc:
         sentence = SENTENCES.get(exc.errno or 0) or f"could not be used: {exc.strerror or exc}"
-        raise ToolError(f"{path}: {sentence}.") from exc
+        key = _KEYS.get(exc.errno or 0, "reason.unusable")
+        raise ToolError(f"{path}: {sentence}.", key, path=path) from exc

@@ -127,7 +127,7 @@ class Workspace:
         written = self._protection(path)
         found = written if real == path else self._protection(real)
         if "denied" in (written, found):
-            raise ToolError(f"{path}: belongs to Duckflow itself and is closed to tools.")
+            raise ToolError(f"{path}: belongs to Duckflow itself and is closed to tools.", "reason.own")
         if STRENGTH[found] > STRENGTH[written]:
             raise ToolError(f"{path}: leads to {real}, which is protected; name that path itself.")
 

@@ -45,11 +45,12 @@ class PolicyCase(NamedTuple):
 
 
 class PolicyVerdict(NamedTuple):
-    """Verdict, what caused it, and the reason in words for the model."""
+    """Verdict, what caused it, and the reason in words for the model; `key` names that of a denial."""
 
     verdict: Verdict
     reason: str
     because: Because = "mode"
+    key: str = ""
 
 
 def decide(mode: Mode, case: PolicyCase) -> PolicyVerdict:
@@ -81,7 +82,9 @@ def decide_effects(mode: Mode, case: EffectsCase) -> PolicyVerdict:
     if case.risk == "forbidden":
         return _OWN
     if mode == "plan":
-        return PolicyVerdict("deny", "mode plan changes nothing; the user can change it with /mode")
+        return PolicyVerdict(
+            "deny", "mode plan changes nothing; the user can change it with /mode", key="reason.plan_mode"
+        )
     if case.conflicts:
         return PolicyVerdict("ask", "someone else changed a file that the command changed, too", "conflict")
     if case.risk == "high":
@@ -111,7 +114,7 @@ def _rules(mode: Mode, case: PolicyCase) -> Iterator[PolicyVerdict]:
     if case.protection == "denied" or case.risk == "forbidden":
         yield _OWN
     if case.outside and case.effect not in ("read", "execute"):
-        yield PolicyVerdict("deny", "nothing outside the workspace may be changed")
+        yield PolicyVerdict("deny", "nothing outside the workspace may be changed", key="reason.stays_inside")
     if case.protection == "asks" or (case.protection == "guarded" and case.effect != "read"):
         yield PolicyVerdict("ask", "this path is protected: the user is asked every time", "protected")
     if case.outside:
@@ -131,7 +134,9 @@ def _by_mode(mode: Mode, case: PolicyCase) -> PolicyVerdict:
         return PolicyVerdict("allow", "it works on a copy; what it did is judged afterwards")
     match MODES[mode][case.effect]:
         case "deny":
-            return PolicyVerdict("deny", f"mode {mode} only reads; the user can change it with /mode")
+            return PolicyVerdict(
+                "deny", f"mode {mode} only reads; the user can change it with /mode", key="reason.plan_mode"
+            )
         case "ask" if case.remembered and may_remember(case):
             return PolicyVerdict("allow", "the user allowed this kind for the session")
         case "ask":
@@ -140,5 +145,7 @@ def _by_mode(mode: Mode, case: PolicyCase) -> PolicyVerdict:
             return PolicyVerdict("allow", f"mode {mode} permits to {case.effect}")
 
 
-_OWN = PolicyVerdict("deny", "it is closed to tools: Duckflow's own files, or a place for secrets")
+_OWN = PolicyVerdict(
+    "deny", "it is closed to tools: Duckflow's own files, or a place for secrets", key="reason.own"
+)
 _RISK = PolicyVerdict("ask", "the risk is high: the user is asked", "risk")

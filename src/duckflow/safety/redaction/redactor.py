@@ -141,7 +141,8 @@ def refuse_markers(args: object) -> None:
             f"{marker[0]} stands for a secret that is hidden from you, so it can't be written or run. "
             "Nothing was changed. Change only the other parts of the file with file_ops.edit_file, with "
             "texts that do not contain the marker; or let the program read the secret from its environment; "
-            "or ask the user to put it there."
+            "or ask the user to put it there.",
+            "reason.secret",
         )
 
     rewrite(args, lambda text: MARKER.sub(refuse, text))

@@ -39,9 +39,13 @@ def result_of(ending: Ending, written: str, sandbox: Sandbox) -> CommandResult:
     """Return the result. Raise ToolError if the sandbox failed, in which case the command did not run."""
     if ending.error:
         said = f"{ending.error}: {written.strip()[:300]}" if written.strip() else ending.error
-        raise ToolError(f"The command could not be run in its sandbox ({sandbox.level}): {said}.")
+        raise ToolError(
+            f"The command could not be run in its sandbox ({sandbox.level}): {said}.", "reason.sandbox"
+        )
     if sandbox.level == "bubblewrap" and ending.code == 1 and written.startswith(_OF_BUBBLEWRAP):
-        raise ToolError(f"The command could not be run in its sandbox: {written.strip()[:300]}.")
+        raise ToolError(
+            f"The command could not be run in its sandbox: {written.strip()[:300]}.", "reason.sandbox"
+        )
     return CommandResult(
         exit_code=ending.code if ending.stopped is None else None,
         output=written,

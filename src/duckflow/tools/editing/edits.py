@@ -66,7 +66,7 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> Edited:
             plain = replace(edit, find=_unix(edit.find), replace=_unix(edit.replace))
             found = _changes(_unix(after), plain)
         except ToolError as exc:
-            raise ToolError(f"{label}: {exc}\nNothing was changed.") from exc
+            raise exc.reworded(f"{label}: {exc}\nNothing was changed.") from exc
         changes = [change for change in found if change.new or change.span.start < change.span.end]
         after = splice(after, [(change.span, change.new) for change in changes])
         notes = [_moved(note, changes) for note in notes]
@@ -119,7 +119,8 @@ def _changes(text: str, edit: Edit) -> list[_Change]:
     if not edit.find:
         raise ToolError(
             "find is empty. To add text, find the line next to it and repeat that line in replace; "
-            "to fill an empty or new file, use write_file."
+            "to fill an empty or new file, use write_file.",
+            "reason.no_match",
         )
     if exact := find_all(text, edit.find, apart=edit.all):
         if all(_made(text, span, edit) for span in exact):
@@ -136,7 +137,7 @@ def _loose_changes(text: str, edit: Edit) -> list[_Change]:
         return [_replace_fragment(text, span, edit) for span in _wanted(text, spans, edit)]
     if there := _find_result(text, edit.replace):
         return [_already(there[0], text)]
-    raise ToolError(_no_match(text, edit.find))
+    raise ToolError(_no_match(text, edit.find), "reason.no_match")
 
 
 def _wanted(text: str, spans: list[Span], edit: Edit) -> list[Span]:
@@ -151,7 +152,8 @@ def _wanted(text: str, spans: list[Span], edit: Edit) -> list[Span]:
     around = [_neighbours(lines, line_of(text, span.start)) for span in spans[:_AMBIGUOUS_SHOWN]]
     raise ToolError(
         f"find matches more than one place (lines {numbers}{more}):\n" + "\n…\n".join(around) + "\n"
-        "Add lines around it to tell them apart, or replace all of them with all: true."
+        "Add lines around it to tell them apart, or replace all of them with all: true.",
+        "reason.many_matches",
     )
 
 

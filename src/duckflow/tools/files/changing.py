@@ -74,7 +74,7 @@ def _compute(
     try:
         edited = apply_edits(file.text.removeprefix(MARK), args.edits)
     except ToolError as exc:
-        raise ToolError(f"{path}: {exc}") from exc
+        raise exc.reworded(f"{path}: {exc}") from exc
     return file, shape(edited.text, file.text, keep_ends=True), edited.notes
 
 
@@ -113,10 +113,16 @@ def _checked_paths(args: MoveFile, workspace: Workspace) -> tuple[str, str]:
         return path, to
     if status.kind == "folder":
         name = path.rpartition("/")[2]
-        raise ToolError(f"{to}: is a folder; to move the file into it, write {to}/{name}.")
+        raise ToolError(
+            f"{to}: is a folder; to move the file into it, write {to}/{name}.", "reason.exists", path=to
+        )
     if path == to:
         raise ToolError(f"{to}: is the file itself; there is nothing to move.")
-    raise ToolError(f"{to}: exists already; nothing was moved. Choose another name, or delete it first.")
+    raise ToolError(
+        f"{to}: exists already; nothing was moved. Choose another name, or delete it first.",
+        "reason.exists",
+        path=to,
+    )
 
 
 def _propose_delete(args: OneFile, workspace: Workspace) -> Proposal:

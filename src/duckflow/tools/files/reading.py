@@ -85,7 +85,7 @@ def suggesting(workspace: Workspace, path: str) -> Generator[None]:
         close = _nearest(workspace, path) if isinstance(exc.__cause__, FileNotFoundError) else []
         if not close:
             raise
-        raise ToolError(f"{exc} There is: {', '.join(close)}.") from exc
+        raise exc.reworded(f"{exc} There is: {', '.join(close)}.") from exc
 
 
 def _nearest(workspace: Workspace, path: str) -> list[str]:

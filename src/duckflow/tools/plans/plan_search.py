@@ -69,7 +69,8 @@ def check_consent(plan: Plan) -> None:
     if plan.needs_consent:
         raise ToolError(
             f"{plan.plan_id} has high risk and the user has not approved it: no step of it can start. "
-            "Call plan_tool.approve, which asks the user."
+            "Call plan_tool.approve, which asks the user.",
+            "reason.plan_consent",
         )
 
 
@@ -79,7 +80,12 @@ def check_may_start(plan: Plan, step: PlanStep) -> None:
     missing = unmet(plan, step)
     if missing:
         listed = ", ".join(f"{one.step_id} ({one.name}: {one.status})" for one in missing)
-        raise ToolError(f"{step.step_id} can't start before what it depends on is complete: {listed}.")
+        names = ", ".join(one.name for one in missing)
+        raise ToolError(
+            f"{step.step_id} can't start before what it depends on is complete: {listed}.",
+            "reason.plan_order",
+            steps=names,
+        )
 
 
 def check_not_under_way(state: AgentState, *steps: PlanStep) -> None:

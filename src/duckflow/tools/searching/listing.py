@@ -123,7 +123,11 @@ def list_tool(ripgrep: Path | None) -> Tool[ListFiles]:
         folder = workspace.relative(args.path, folder=True)
         there = await run_in_thread(workspace.status, folder)
         if there is None or there.kind != "folder":
-            raise ToolError(f"{folder}: {'is a file, not' if there else 'there is no such'} folder.")
+            raise ToolError(
+                f"{folder}: {'is a file, not' if there else 'there is no such'} folder.",
+                "reason.no_folder",
+                path=folder,
+            )
         inventory = await list_all(workspace, ripgrep, folder)
         return ToolResult(text=await run_in_thread(_show, workspace, folder, inventory, args))
 

@@ -60,7 +60,11 @@ def search_tool(ripgrep: Path | None) -> Tool[Any]:
         path = workspace.relative(args.path, folder=True)
         there = await run_in_thread(workspace.status, path)
         if there is None or there.kind == "other":
-            raise ToolError(f"{path}: {'can not be searched' if there else 'does not exist'}.")
+            raise ToolError(
+                f"{path}: {'can not be searched' if there else 'does not exist'}.",
+                "reason.unusable" if there else "reason.missing",
+                path=path,
+            )
         hits, note = await _find(workspace, ripgrep, args.model_copy(update={"path": path}))
         permitted = max(STRENGTH["guarded"], STRENGTH[workspace.protection(path)])
         shown = await run_in_thread(show_hits, workspace, hits, permitted, min(args.context, MOST_CONTEXT))

@@ -3,13 +3,12 @@
 An interface only decides how to write a description: in colour, as Markdown, or on a web page.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
 
 from duckflow.domain import events
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionOutcome, Event
-from duckflow.domain.files.effects import EffectsFate
 from duckflow.domain.live_updates import Waiting
 from duckflow.domain.model import EffortChoice
 from duckflow.domain.modes import Mode
@@ -40,13 +39,17 @@ class EventDescription(NamedTuple):
     output: tuple[str, ...] = ()
     """Last lines of a command's output. `hidden` is the number of lines that are left out."""
     hidden: int = 0
+    whole: bool = False
+    """True if the user asked for the output, so that its lines are not cut."""
+    notes: tuple[str, ...] = ()
+    """What an action did and what that means, below the output."""
     difference: str = ""
     """Diff of the change that a question is about. It is shown before the question."""
 
     @property
     def plain(self) -> str:
         """The whole description, as plain lines."""
-        output = [f"  {line}" for line in self.output]
+        output = [f"  {line}" for line in (*self.output, *self.notes)]
         return "\n".join(part for part in (self.difference.rstrip("\n"), self.text, *output) if part)
 
 
@@ -159,6 +162,7 @@ _WRITES = (_COMMAND, "shell.start", "shell.read", "shell.stop")
 _TONES: Mapping[ActionOutcome, Tone] = {"ok": "good", "failed": "bad"}
 _RESULT = 160
 _TAIL = 3
+_NOTE = 400
 _HOOK = 80
 
 
@@ -168,42 +172,35 @@ def _describe_action(event: events.ActionFinished, action: Action | None) -> Eve
         return None  # the user's answer was shown
     if event.declined == "before":
         return EventDescription("action", text("action.declined_before"), "quiet")
-    said = [line for line in event.text.strip().split("\n") if line.strip()]
-    ended = event.operation == _COMMAND and event.outcome == "ok"
-    outcome: ActionOutcome = "failed" if ended and event.exit_code != 0 else event.outcome
-    reason = ""
-    if ended and outcome == "failed":
-        code = event.exit_code
-        reason = text("action.stopped") if code is None else text("action.exit_code", code=code)
-    elif outcome != "ok" and said and current_language() == "en":
-        reason = cut(on_one_line(said[0]), _RESULT)
-    because = text("action.because", reason=reason) if reason else ""
     if event.unchanged:
         return EventDescription("action", text("action.unchanged", path=on_one_line(event.path or "")))
+    ended = event.operation == _COMMAND and event.outcome == "ok"
+    outcome: ActionOutcome = "failed" if ended and event.exit_code != 0 else event.outcome
+    said = [line for line in event.text.strip().split("\n") if line.strip()]
+    reason = _reason(event, said) if outcome != "ok" else ""
+    because = text("action.because", reason=reason) if reason else ""
     did = action_name(event.operation, action.args if action else {}, event.path, done=outcome == "ok")
     line = text(f"action.{outcome}", did=did, reason=because)
     tone = _TONES.get(outcome, "warning")
+    notes = tuple(cut(on_one_line(text(one.key, **one.values)), _NOTE) for one in event.told)
     if event.operation in _WRITES and event.outcome == "ok":
-        output = _in_our_words(said[1:], event.changed)
-        hidden = max(len(output) - _TAIL, 0)
-        return EventDescription("action", line, tone, tuple(output[-_TAIL:]), hidden)
+        before, after = event.frame
+        lines = event.text.rstrip("\n").split("\n")
+        output = [one for one in lines[before : len(lines) - after] if one.strip()]
+        hidden = 0 if event.by_user else max(len(output) - _TAIL, 0)
+        return EventDescription("action", line, tone, tuple(output[hidden:]), hidden, event.by_user, notes)
     hidden = 0 if outcome == "ok" else len(said) - (1 if reason else 0)
-    return EventDescription("action", line, tone, hidden=hidden)
+    return EventDescription("action", line, tone, hidden=hidden, notes=notes)
 
 
-def _in_our_words(output: list[str], changed: Sequence[str]) -> list[str]:
-    """Return the output of a command, with the line about its effects in the user's language."""
-    told = output[-1].lstrip("(") if output else ""
-    match next((fate for fate in get_args(EffectsFate) if told.startswith(f"{fate}: ")), ""):
-        case "":
-            return output
-        case "It changed" if changed:
-            paths = cut(", ".join(map(on_one_line, changed)), _RESULT)
-            return [*output[:-1], text("action.changed", paths=paths)]
-        case "Thrown away, the workspace is as it was":
-            return [*output[:-1], text("action.thrown_away")]
-        case _:
-            return output[:-1]
+def _reason(event: events.ActionFinished, said: list[str]) -> str:
+    """Return why an action did not succeed. Messages for the model are in English."""
+    if event.reason is not None:
+        return on_one_line(text(event.reason.key, **event.reason.values))
+    if event.outcome == "ok":
+        code = event.exit_code
+        return text("action.stopped") if code is None else text("action.exit_code", code=code)
+    return cut(on_one_line(said[0]), _RESULT) if said and current_language() == "en" else ""
 
 
 def _start_line(event: events.SessionStarted) -> str:

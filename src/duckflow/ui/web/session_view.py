@@ -65,7 +65,7 @@ class SessionView:
             "kind": described.kind,
             "tone": described.tone,
             "text": harmless(described.text),
-            "output": [harmless(line) for line in described.output],
+            "output": [harmless(line) for line in (*described.output, *described.notes)],
             "hidden": described.hidden,
             "evidence": finished.evidence_id if finished else "",
             "difference": rows_of(described.difference),
