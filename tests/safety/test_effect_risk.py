@@ -10,6 +10,8 @@ from pathlib import Path
 from duckflow.config.settings import GateSettings
 from duckflow.domain.files.effects import BulkEffect, DroppedEffect, Effect, Effects
 from duckflow.safety.policy.effects import FileVersions, assess_effects, told_apart
+from duckflow.safety.policy.git_config import GitPlaces
+from duckflow.safety.sandbox.view.git_settings import read_objects
 from fakes.rows import every_row
 
 LIMITS = GateSettings(many_files=20, large_bytes=10_000)
@@ -98,7 +100,7 @@ ROWS = [
     # what git writes in everyday work
     ("an object", created(".git/objects/ab/cdef", 0o444), ()),
     ("a folder for objects", created(".git/objects/ab", 0o755, type="folder"), ()),
-    ("a pack", created(".git/objects/pack/pack-1.pack", 0o444), ()),
+    ("a reverse index", created(".git/objects/pack/pack-1.rev", 0o444), ()),
     ("a branch", created(".git/refs/heads/topic/one"), ()),
     ("a stash", created(".git/refs/stash"), ()),
     ("a log", changed(".git/logs/HEAD"), ()),
@@ -364,7 +366,6 @@ EVERYDAY = [
     "git mv a.txt c.txt && git commit -m moved",
     "git rm -q c.txt && git commit -m removed",
     "git bisect start && git bisect reset",
-    "git gc -q",
     "git worktree prune",
     "git branch -D other",
     "git notes add -m note",
@@ -373,6 +374,7 @@ ASKED = [
     "git config core.fsmonitor ./x",
     "git config alias.x '!sh'",
     "git init -q lib",
+    "git gc -q",
     "git init -q --bare bare",
     "git worktree add -q tree",
     "cp .git/hooks/pre-commit.sample .git/hooks/pre-commit",
@@ -404,6 +406,8 @@ def test_everyday_git_stays_low_and_what_makes_it_run_programs_asks_G10(tmp_path
         contents = FileVersions(
             lambda path: (before.get(path) or (0, 0, None))[2],
             lambda path: (after.get(path) or (0, 0, None))[2],
+            GitPlaces(root=str(root)),
+            read_objects,
         )
         return assess_effects(Effects(effects=tuple(_effects(before, after))), contents, LIMITS)
 

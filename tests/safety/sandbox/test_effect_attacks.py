@@ -7,6 +7,8 @@ import pytest
 
 from duckflow.config.settings import GateSettings
 from duckflow.safety.policy.effects import FileVersions, assess_effects
+from duckflow.safety.policy.git_config import GitPlaces
+from duckflow.safety.sandbox.view.git_settings import read_objects
 
 ATTACKS = [
     line
@@ -48,7 +50,12 @@ async def test_G9_what_would_run_later_asks_or_is_never_taken_over(folder, tmp_p
         if effects is None or effects.nothing:
             continue
         copy = await shell.copy(result.copy_id)
-        contents = FileVersions(reader(folder), lambda path, copy=copy: copy.content(path, 4_000_000))
+        contents = FileVersions(
+            reader(folder),
+            lambda path, copy=copy: copy.content(path, 4_000_000),
+            GitPlaces(root=str(folder)),
+            read_objects,
+        )
         found = assess_effects(effects, contents, LIMITS)
         asked += 1
         if found.risk not in ("high", "forbidden"):

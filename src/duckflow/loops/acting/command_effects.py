@@ -1,7 +1,7 @@
 """Effects of commands that ran on copies: applied, asked about, or discarded (G3, G9)."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -107,7 +107,9 @@ class CommandEffects:
         quiet = frozenset(path for path in own if not assessed.by_path.get(path))
         outline = ChangeOutline(
             effect="execute",
-            proposal=Proposal(await asyncio.to_thread(_difference, args.command, effects, contents, quiet)),
+            proposal=Proposal(
+                await asyncio.to_thread(_difference, args.command, effects, contents, quiet, assessed.in_git)
+            ),
             assessed=assessed,
             before=_before(effects),
             effects=effects,
@@ -226,10 +228,20 @@ def _before(effects: Effects) -> dict[str, str | None]:
     return before
 
 
-def _difference(command: str, effects: Effects, contents: FileVersions, quiet: frozenset[str]) -> str:
+def _difference(
+    command: str,
+    effects: Effects,
+    contents: FileVersions,
+    quiet: frozenset[str],
+    in_git: Mapping[str, bytes],
+) -> str:
     """Return the effects of a command as a diff. Files of git in `quiet` are only counted."""
     parts = [f"$ {command}\n"]
     parts += [_of_effect(one, contents) for one in effects.effects if one.path not in quiet]
+    parts += [
+        f"({text('approval.difference.in_git', path=path)})\n{difference_of(path, None, content)}"
+        for path, content in in_git.items()
+    ]
     notes = [text("approval.difference.git", count=len(quiet))] if quiet else []
     for bulk in effects.bulk:
         key = "approval.difference.folder" if bulk.undoable else "approval.difference.folder_not_kept"

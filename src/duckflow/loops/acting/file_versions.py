@@ -9,6 +9,7 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.effects import FileVersions, git_findings
 from duckflow.safety.policy.git_config import GitPlaces, UnreadableFile
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
+from duckflow.safety.sandbox.view.git_settings import read_objects
 from duckflow.tools.catalogue import Proposal
 
 
@@ -36,7 +37,8 @@ def of_command(
             return _in_copy(copy, changed[path])
         return None if path in gone else before(path)
 
-    return FileVersions(before, after, places)
+    known = places._replace(git_outside=copy.about.git_directory)
+    return FileVersions(before, after, known, read_objects)
 
 
 def _in_copy(copy: WorkspaceCopy, effect: Effect) -> bytes | None:

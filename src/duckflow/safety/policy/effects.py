@@ -1,7 +1,10 @@
 """Risk of applying a command's effects, by the same rules as for changes by a file tool (G2, G9)."""
 
+import os
 import posixpath
+import stat
 from collections.abc import Collection, Iterator
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -11,6 +14,13 @@ from duckflow.domain.frozen import replace
 from duckflow.safety.paths import fold
 from duckflow.safety.policy.executables import is_compiled, is_program, readable_text
 from duckflow.safety.policy.git_config import GitPlaces, LedTo, ReadFile, UnreadableFile
+from duckflow.safety.policy.git_contents import (
+    GitContent,
+    GitContents,
+    ReadObjects,
+    is_steering,
+    read_no_objects,
+)
 from duckflow.safety.policy.git_internals import git_reason, led_to_by_git
 from duckflow.safety.policy.homoglyphs import is_lookalike
 from duckflow.safety.policy.protected import folded, is_environment_program, protection_of
@@ -36,6 +46,7 @@ class FileVersions(NamedTuple):
     before: ReadFile
     after: ReadFile
     places: GitPlaces = GitPlaces()
+    objects: ReadObjects = read_no_objects
 
 
 def assess_effects(
@@ -51,6 +62,11 @@ def assess_effects(
         reasons = list(rules.checked(effect, scan=size <= large))
         by_path[effect.path] = rate(reasons).reasons
         found += reasons
+    in_git: dict[str, bytes] = {}
+    for path, reasons, content in rules.in_git():
+        by_path[path] = (*by_path.get(path, ()), *reasons)
+        found += reasons
+        in_git[path] = content
     others = [(one.path, "dropped") for one in effects.dropped]
     for path, reason in (*others, *((path, "conflict") for path in effects.conflicts)):
         by_path[path] = (*by_path.get(path, ()), reason)
@@ -61,7 +77,8 @@ def assess_effects(
         found.append("large")
     if rules.lost_files(effects) > limits.many_files:
         found.append("mass_deletion")
-    return replace(rate(found), by_path={path: reasons for path, reasons in by_path.items() if reasons})
+    known = {path: reasons for path, reasons in by_path.items() if reasons}
+    return replace(rate(found), by_path=known, in_git=in_git)
 
 
 def git_findings(changes: Collection[Effect], contents: FileVersions) -> Iterator[str]:
@@ -83,14 +100,33 @@ class _EffectRules:
     def __init__(self, contents: FileVersions, effects: Effects, made: frozenset[str]) -> None:
         self._contents = contents
         self._made = made
+        self._effects = effects.effects
         self._paths = [path for one in effects.effects for path in (one.path, one.moved_from) if path]
-        self._known_led_to: LedTo | None = None
 
-    @property
+    @cached_property
     def _led_to(self) -> LedTo:
-        if self._known_led_to is None:
-            self._known_led_to = led_to_by_git(self._paths, self._contents.before, self._contents.places)
-        return self._known_led_to
+        return led_to_by_git(self._paths, self._contents.before, self._contents.places)
+
+    @cached_property
+    def _git(self) -> GitContents:
+        return GitContents(self._effects, *self._contents)
+
+    def in_git(self) -> Iterator[tuple[str, tuple[str, ...], bytes]]:
+        """Yield risky files that git newly contains and the work tree does not, with reasons and content."""
+        for source, contents in self._git.contents.items():
+            for one in contents:
+                reasons = tuple(dict.fromkeys(self._of_content(source, one)))
+                if reasons and not self._git.is_known(source, one):
+                    yield one.path, reasons, self._git.read(source, one) or b""
+
+    def _of_content(self, source: str, one: GitContent) -> Iterator[str]:
+        if is_steering(one.path):
+            yield "git_program"
+            return
+        yield from ("protected" if reason == "own" else reason for reason in self._by_place(one.path))
+        if stat.S_ISLNK(one.mode):
+            target = os.fsdecode(self._git.read(source, one) or b"")
+            yield from self._by_target(Effect(path=one.path, kind="created", type="link", link_target=target))
 
     def checked(self, effect: Effect, *, scan: bool) -> Iterator[str]:
         """Yield the reasons, and one more if a file that matters for them can't be read."""
@@ -114,6 +150,7 @@ class _EffectRules:
         git = git_reason(effect, self._contents.before, self._contents.after)
         if git is not None:
             yield "write" if git == "ordinary" else git
+            yield from self._git.findings.get(effect.path, ())
             return
         yield "delete" if effect.kind == "deleted" and effect.path not in self._made else "write"
         for path in filter(None, (effect.path, effect.moved_from)):

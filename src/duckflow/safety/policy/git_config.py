@@ -85,6 +85,14 @@ class GitPlaces(NamedTuple):
     root: str = ""
     home: str = ""
     user_files: tuple[str, ...] = ()
+    git_outside: str | None = None
+    """Git directory to which the `.git` file of the workspace points."""
+
+    def git_directory(self, place: str) -> str:
+        """Return where a git directory really is, by its path in the workspace. Empty if that is unknown."""
+        if self.git_outside and f"{place}/".startswith(".git/"):
+            return f"{self.git_outside}{place[4:]}"
+        return f"{self.root}/{place}" if self.root else ""
 
     def find(self, folder: str, path: str) -> str:
         """Return a path as relative to the workspace if it lies there, otherwise as absolute."""

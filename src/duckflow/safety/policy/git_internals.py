@@ -4,17 +4,16 @@ Git itself writes objects, refs, the index and logs. Every change not known to b
 """
 
 import posixpath
-import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from typing import Literal
 
 from duckflow.domain.files.effects import Effect
 from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.paths import fold
 from duckflow.safety.policy.git_config import GitPlaces, LedTo, ReadFile, Setting, paths_led_to, read_settings
+from duckflow.safety.policy.git_contents import GIT
 
-GitReason = Literal["ordinary", "git_program", "repository", "mask"]
+GitReason = Literal["ordinary", "git_program", "repository"]
 
 ORDINARY = lazy_regex(
     r"(objects|refs|logs|rr-cache|lfs|rebase-merge|rebase-apply|sequencer)(/.*)?|branches"
@@ -28,19 +27,15 @@ ORDINARY = lazy_regex(
 
 RUNS = lazy_regex(
     r"config(\.worktree)?|hooks(/.*)?|commondir|gitdir|info/(attributes|exclude|grafts)"
-    r"|objects/info/(http-)?alternates"
+    r"|objects/info/(http-)?alternates|refs/replace/.*"
 )
-"""Paths inside a git directory that make git run a program or read files elsewhere."""
+"""Paths inside a git directory that make git run a program or read something else."""
 
 HARMLESS_SETTINGS = lazy_regex(
     r"user\.(name|email)=.*|branch\.[^\n]+\.(remote=[\w.-]+|merge=refs/[\w./-]+|rebase=(true|false))"
 )
 """Settings that only name the committer and the branch that another branch follows."""
 
-_OBJECT = lazy_regex(r"(^|/)objects/[0-9a-f]{2}/[0-9a-f]{38,}$")
-_MASK = lazy_regex(rb"blob \d+\0\n\n+\Z")
-_ENOUGH = 4_096
-_GIT = lazy_regex(r"\.git|git~\d")
 _HEAD = lazy_regex(rb"ref:\s*refs/|refs/|[0-9a-fA-F]{40}")
 """Beginning of the HEAD of a repository: a branch, an object, or the target of a link."""
 
@@ -63,7 +58,7 @@ _POINTER = lazy_regex(rb"gitdir:\s*([^\r\n]+)")
 def git_reason(effect: Effect, before: ReadFile, after: ReadFile) -> GitReason | None:
     """Return why a change concerns git, "ordinary" for everyday work. None if it does not concern git."""
     names = effect.path.split("/")
-    place = next((at for at, name in enumerate(names) if _GIT.fullmatch(fold(name))), None)
+    place = next((at for at, name in enumerate(names) if GIT.fullmatch(fold(name))), None)
     if place is None:
         return "repository" if _in_bare_repository(effect, before, after) else None
     if names[place] != ".git":
@@ -132,15 +127,7 @@ def _inside(effect: Effect, inside: str, before: ReadFile, after: ReadFile) -> G
     if effect.kind != "deleted" and effect.type == "file" and any(TO_DO.fullmatch(tail) for tail in tails):
         lines = (after(effect.path) or b"").split(b"\n")
         return "ordinary" if all(_STEP.fullmatch(line.strip()) for line in lines) else "git_program"
-    is_new_object = effect.kind == "created" and _OBJECT.search(inside)
-    return "mask" if is_new_object and _is_mask(after(effect.path) or b"") else "ordinary"
-
-
-def _is_mask(packed: bytes) -> bool:
-    """Return whether a git object holds the placeholder for a secret: only line ends, at least two."""
-    with suppress(zlib.error):
-        return _MASK.match(zlib.decompressobj().decompress(packed, _ENOUGH)) is not None
-    return False
+    return "ordinary"
 
 
 def _in_bare_repository(effect: Effect, before: ReadFile, after: ReadFile) -> bool:

@@ -53,6 +53,8 @@ class Assessment(Frozen):
     reasons: tuple[str, ...] = ()
     by_path: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Only for the effects of a command: the reasons why a path is risky, by path."""
+    in_git: dict[str, bytes] = Field(default_factory=dict)
+    """Contents of risky files that git would write at a later checkout, by path."""
 
 
 class ActionFacts(Frozen):
