@@ -4,7 +4,7 @@ from pathlib import Path
 
 from duckflow.domain.events import ActionFinished
 from fakes.engine import decision, engine
-from fakes.repository import git, repository
+from fakes.repository import git, make_repository
 
 
 def run(command: str) -> dict[str, object]:
@@ -14,7 +14,7 @@ def run(command: str) -> dict[str, object]:
 async def test_G9_M1_the_user_reads_the_names_of_deleted_and_moved_files_even_if_git_ignores_them(
     folder: Path,
 ):
-    repository(folder)
+    make_repository(folder)
     (folder / ".gitignore").write_text("data/\ndb.sqlite3\n")
     for name in ("data/a.csv", "db.sqlite3", "drafts/plan.md", "__pycache__/a.pyc"):
         (folder / name).parent.mkdir(exist_ok=True)
