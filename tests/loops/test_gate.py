@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 
 from duckflow.domain.errors import UsageError
-from duckflow.domain.events import ActionFinished, ApprovalAnswered, ApprovalRequested, ErrorReported
+from duckflow.domain.events import (
+    ActionFinished,
+    ApprovalAnswered,
+    ApprovalRequested,
+    ErrorReported,
+    Reply,
+)
 from duckflow.domain.questions.approval import AnswerApproval, ApprovalScope
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.safety.sandbox.view.levels import Sandbox
@@ -258,6 +264,45 @@ async def test_A5_a_decision_that_doubts_itself_hands_nothing_to_the_background_
         assert duck.state.approval.kind is None
         await duck.app.chat.answer(AnswerApproval(yes=False))
     assert not (folder / "a.txt").exists()
+
+
+async def test_G1_a_remark_goes_to_the_model_and_the_question_stays_open(folder: Path):
+    (folder / "b.txt").write_text("b\n")
+    write = decision("", action("write_file", path="a.txt", content="x\n"), action("read_file", path="b.txt"))
+    look = decision("", action("read_file", path="b.txt"))
+    reply = decision("Because b.txt has it.", next_step="pending_user")
+    async with engine(folder, write, look, reply, decision("Done."), mode="ask", attended=True) as duck:
+        assert await duck.app.chat.say("go") == "awaiting_approval"
+        before = duck.state.approval
+        assert await duck.app.chat.say("why a.txt?") == "awaiting_approval"
+        assert duck.of(Reply)[-1].text == "Because b.txt has it."
+        assert duck.state.approval.digest == before.digest
+        assert not (folder / "a.txt").exists()
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
+        assert [one.operation for one in duck.of(ActionFinished)][-1] == "file_ops.read_file", "the rest runs"
+    assert (folder / "a.txt").read_text() == "x\n"
+
+
+async def test_G1_another_draft_after_a_remark_replaces_the_first(folder: Path):
+    one, two = (decision("", action("write_file", path=f"{name}.txt", content="x\n")) for name in "ab")
+    async with engine(folder, one, two, decision("Done."), mode="ask", attended=True) as duck:
+        assert await duck.app.chat.say("go") == "awaiting_approval"
+        assert await duck.app.chat.say("it should be b.txt") == "awaiting_approval"
+        assert duck.state.approval.action.args["path"] == "b.txt"
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
+        assert len(duck.of(ApprovalRequested)) == 2
+    assert [path.name for path in folder.iterdir()] == ["b.txt"]
+
+
+async def test_G1_the_effects_of_a_command_wait_while_a_remark_is_answered(folder: Path):
+    run = decision("", {"operation": "shell.run", "args": {"command": "echo x > a.txt"}})
+    reply = decision("It is a note.", next_step="pending_user")
+    async with engine(folder, run, reply, decision("Done."), mode="ask", attended=True) as duck:
+        assert await duck.app.chat.say("go") == "awaiting_approval"
+        assert await duck.app.chat.say("what is it for?") == "awaiting_approval"
+        assert not (folder / "a.txt").exists()
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
+    assert (folder / "a.txt").read_text() == "x\n"
 
 
 async def test_G2_many_files_in_one_decision_are_asked_about_once(folder: Path):

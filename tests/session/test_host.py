@@ -28,6 +28,7 @@ from duckflow.domain.events import ErrorReported, RequestFinished, SessionStarte
 from duckflow.domain.frozen import replace
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.session_client import StatusChanged
+from duckflow.loops.judging.consultation import consult
 from duckflow.loops.undo.rewind import past_messages
 from duckflow.session.channel import UpdateQueue
 from duckflow.session.host import SessionHost
@@ -99,21 +100,19 @@ async def test_commands_wait_their_turn_and_some_act_beside_the_work(folder: Pat
         assert (await host.send(CancelWork())).objection == "clients.nothing_runs"
 
 
-async def test_a_guest_waits_for_the_question_may_not_change_it_and_hears_errors_with_all(folder: Path):
-    answers = (WRITE, decision("Done."), decision("And that."))
+async def test_G1_a_guest_may_ask_about_a_change_may_not_edit_it_and_hears_errors_with_all(folder: Path):
+    answers = (WRITE, decision("It was asked for."), decision("Done."))
     async with opened(folder, *answers) as (host, updates):
         await host.send(SayMessage(text="Write a.txt"))
+        assert (await host.send(SayMessage(text="Why?"), guest=True)).outcome == "awaiting_approval"
         asked = host.state.approval
         assert asked is not None
-        later = host.send(SayMessage(text="And this"), guest=True)
         empty = host.send(SayMessage(text=" "), guest=True)
         assert empty.taken.result() == "clients.not_offered"
         edited = AnswerShown(question_hash=hash_of(asked), answer=replace(YES, edited="two\n"))
         assert host.send(edited, guest=True).taken.result() == "clients.not_offered"
-        assert not later.taken.done()
-        await host.send(edited)
+        assert (await host.send(edited)).outcome == "done"
         assert (folder / "a.txt").read_text() == "two\n", "the window that shows it may change it"
-        assert (await later).outcome == "done"
         with pytest.raises(UsageError):
             await host.send(UndoWork(wanted="nonsense"), guest=True)
         errors = [one.event for one in updates.pending() if isinstance(one, StoredEvent)]
@@ -165,9 +164,10 @@ async def test_a_session_that_rests_gives_its_folder_back(folder: Path, tmp_path
 
 
 async def test_a_message_that_waited_for_an_answer_is_left_for_the_next_owner(folder: Path):
-    async with opened(folder, WRITE) as (host, _):
+    async with opened(folder, decision("One.", next_step="pending_user")) as (host, _):
         inbox = inbox_of(host)
         await host.send(SayMessage(text="Write a.txt"))
+        host.app.session.record(consult(host.state, "stagnation"))
         host.send(SayMessage(text="And this"), guest=True)
         assert host.leave()
         assert not inbox.sessions()

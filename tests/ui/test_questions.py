@@ -88,6 +88,16 @@ async def test_a_slash_command_at_a_question_does_what_it_does_and_the_question_
     assert await questions(keyboard, FakeWriter()).consult(CONSULTATION) == ChooseWay(choice="go_on")
 
 
+async def test_G1_a_remark_is_handed_on_and_the_change_is_not_shown_a_second_time():
+    writer = FakeWriter()
+    asking = questions(Keyboard("why this file?", "テストは何を確かめますか", "y"), writer)
+    assert await asking.approve(approval()) == "why this file?"
+    assert await asking.approve(approval()) == "テストは何を確かめますか"
+    assert await asking.approve(approval()) == AnswerApproval(yes=True)
+    assert writer.text.count("+neu") == 1
+    assert writer.text.count("Write a.txt?") == 3
+
+
 async def test_G1_a_question_mark_opens_the_five_points():
     writer = FakeWriter()
     asked = approval().model_copy(

@@ -175,6 +175,8 @@ class AgentState(Frozen):
     """The previous request, as it was when it ended."""
     queue: tuple[Action, ...] = ()
     """Actions of the last decision that have not run yet, in order."""
+    set_aside: tuple[Action, ...] = ()
+    """The queue at the time when the user said something else than yes or no. The user is asked again."""
     next_step: NextStep = "continue"
     """Next step of the last decision; "continue" once one of its actions failed."""
     closing: str = ""

@@ -89,6 +89,12 @@ def read_answer(said: str) -> AnswerApproval | None:
     return _read_no(said.strip(), plain)
 
 
+def is_remark(said: str) -> bool:
+    """Return whether an unclear answer is a sentence or question for the model, rather than a slip (G1)."""
+    plain = said.strip()
+    return len(plain) > 1 and (" " in plain or plain.endswith("?") or not plain.isascii())
+
+
 def read_choice(said: str, consultation: Consultation) -> ChooseWay | None:
     """Read a choice by number or name, with words after it, or only words. None for an unknown number."""
     first, *others = said.split(maxsplit=1) or [""]

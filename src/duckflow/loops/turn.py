@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from duckflow.domain.decision import Decision
 from duckflow.domain.errors import ProviderError
-from duckflow.domain.events import Event, Reply, UserMessage
+from duckflow.domain.events import ActionQueued, Event, Reply, UserMessage
 from duckflow.domain.transitions import Status, Step
 from duckflow.domain.work.outcomes import ENDED, RequestOutcome
 from duckflow.evaluation.continuation import TRIED_BEFORE
@@ -126,6 +126,8 @@ class Turn(SessionPart):
         """Continue as the decision says. After an error, plan again; after too many, ask the user (D5)."""
         if self._state.status == Status.ERROR:
             return None if self._steps.recover() else self._ask(self._pacing.reason_to_ask())
+        if self._state.set_aside and self._state.next_step != "continue":
+            return await self._ask_again()
         match self._state.next_step:
             case "continue":
                 return None
@@ -135,6 +137,13 @@ class Turn(SessionPart):
                 return await self._see_whether_done()
             case "defer" | "done":
                 return "deferred"
+
+    async def _ask_again(self) -> RequestOutcome | None:
+        """Ask again what the user did not answer with yes or no, after the model has replied (G1)."""
+        if self._state.closing:
+            self._session.record(Reply(text=self._state.closing))
+        self._session.record(ActionQueued(actions=self._state.set_aside))
+        return await self._act()
 
     async def _see_whether_done(self) -> RequestOutcome | None:
         """Decide by the evidence whether the request is done, not by the model's claim (J2)."""

@@ -145,7 +145,7 @@ class SessionHost:
                 return None
             case commands.SayMessage(text=said, pictures=()) if guest and not said.strip():
                 return "clients.not_offered"
-            case commands.SayMessage() if guest and state.question:
+            case commands.SayMessage() if guest and state.question and state.approval is None:
                 return None
             case _ if objection := commands.objection_to(command, state, guest=guest):
                 return objection

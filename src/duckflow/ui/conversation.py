@@ -238,7 +238,10 @@ class Conversation(Listener):
                 return commands.ChooseShown(question_hash=shown, way=way)
         else:
             proposed = await self._client.proposal() if asked.editable else None
-            if (answer := await self._questions.approve(asked, proposed)) is not None:
+            answer = await self._questions.approve(asked, proposed)
+            if isinstance(answer, str):
+                return commands.SayMessage(text=answer)
+            if answer is not None:
                 return commands.AnswerShown(question_hash=shown, answer=answer)
             if not self._guest:
                 return commands.DeclineAndStop(question_hash=shown)

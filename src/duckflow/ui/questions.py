@@ -11,7 +11,7 @@ from duckflow.domain.errors import ProviderError
 from duckflow.domain.habits import habit_of
 from duckflow.domain.questions.approval import AnswerApproval, Approval
 from duckflow.domain.questions.consultation import ChooseWay, Consultation
-from duckflow.i18n.answers import read_answer, read_choice
+from duckflow.i18n.answers import is_remark, read_answer, read_choice
 from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.actions import CommandContext, dispatch_in_turn, follow_habit
 from duckflow.ui.commands.table import read_command
@@ -39,12 +39,17 @@ class Questions:
         self._writer = context.writer
         self._keyboard = keyboard
         self._editor = editor
+        self._seen = ""
+        """Digest of the approval about which the user made a remark, after all of it was shown."""
 
-    async def approve(self, approval: Approval, proposed: str | None = None) -> AnswerApproval | None:
-        """Return the user's answer. None counts as a no. `proposed` is the text that the user may edit."""
+    async def approve(self, approval: Approval, proposed: str | None = None) -> AnswerApproval | str | None:
+        """Return the user's answer, or their remark about it. None counts as a no.
+
+        `proposed` is the text that the user may edit.
+        """
         view = approval_view(approval)
         unseen = self._rows(brief_lines(view))
-        if approval.difference.strip():
+        if approval.difference.strip() and approval.digest != self._seen:
             unseen = ["", *difference_lines(approval.difference, self._writer), *unseen]
         while True:
             unseen = self._page(unseen)
@@ -64,7 +69,10 @@ class Questions:
                 )
                 if edited is not None:
                     return AnswerApproval(yes=True, edited=edited)
-            elif (answer := read_answer(said)) is None:
+            elif (answer := read_answer(said)) is None and is_remark(said):
+                self._seen = "" if unseen else approval.digest
+                return said
+            elif answer is None:
                 self._writer.line(text("approval.unclear"), "yellow")
             elif (answer.always and not view.always) or (answer.edited is not None and not approval.editable):
                 self._writer.line(text("approval.not_offered"), "yellow")

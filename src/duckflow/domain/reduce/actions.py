@@ -31,13 +31,17 @@ def start_action(state: AgentState, event: ActionStarted) -> AgentState:
         return set_task(replace(state, task_running=event, task_answer=None), event.task_id, "in_progress")
     place = next((at for at, one in enumerate(state.queue) if one == event.action), 0)
     queue = state.queue[:place] + state.queue[place + 1 :]
-    return replace(state, running=event, queue=queue, approved=None)
+    # A change of the model's own replaces the one that was set aside.
+    aside = state.set_aside if event.effect in ("read", "fetch") else ()
+    return replace(state, running=event, queue=queue, approved=None, set_aside=aside)
 
 
 def queue_actions(state: AgentState, event: ActionQueued) -> AgentState:
     """Insert actions at the front of the queue, but after an action about which the user is being asked."""
     asked = 1 if state.approval is not None and state.approval.task_id is None else 0
-    return replace(state, queue=state.queue[:asked] + event.actions + state.queue[asked:])
+    queued = replace(state, queue=state.queue[:asked] + event.actions + state.queue[asked:])
+    again = event.actions == state.set_aside
+    return replace(queued, set_aside=(), next_step="continue") if again else queued
 
 
 def finish_action(state: AgentState, event: ActionFinished) -> AgentState:

@@ -92,7 +92,9 @@ def _apply(state: AgentState, event: Event) -> AgentState:
         case events.ActionFinished():
             return finish_action(state, event)
         case events.ApprovalRequested():
-            return replace(state, approval=event.approval, status=Status.REQUIRES_USER_INPUT)
+            aside = state.set_aside if event.approval.task_id else ()
+            asked = replace(state, approval=event.approval, set_aside=aside)
+            return replace(asked, status=Status.REQUIRES_USER_INPUT)
         case events.ApprovalAnswered():
             return answer_approval(state, event)
         case events.ConsultationRequested():
@@ -178,10 +180,13 @@ def _transition(state: AgentState, event: events.Transition) -> AgentState:
 
 
 def _user_message(state: AgentState, event: events.UserMessage) -> AgentState:
-    request = state.request
+    request, set_aside = state.request, state.set_aside
     if request is None or request.request_id != event.request_id:
-        request = Request(request_id=event.request_id, text=event.text)
+        request, set_aside = Request(request_id=event.request_id, text=event.text), ()
     else:
+        if state.approval is not None and state.approval.task_id is None:
+            # The model gets the result as text: its call has been answered with a note by then.
+            set_aside = tuple(replace(one, call_id="") for one in state.queue)
         objective = renew(request.objective, event.text)
         goal = state.items.goal if request.history else ""
         request = replace(
@@ -201,6 +206,7 @@ def _user_message(state: AgentState, event: events.UserMessage) -> AgentState:
         request=request,
         status=Status.IN_PROGRESS,
         queue=(),
+        set_aside=set_aside,
         running=None,
         approval=approval,
         approved=None,

@@ -39,6 +39,7 @@ def rewind(state: AgentState, marker: StoredEvent, events: Sequence[StoredEvent]
         vitals_over_time=state.vitals_over_time,
         # Open questions and actions can't continue, because files and copies have changed since.
         queue=(),
+        set_aside=(),
         running=None,
         task_running=None,
         approval=None,

@@ -155,7 +155,7 @@ class CommandEffects:
 
     async def discard_unwanted(self, state: AgentState) -> None:
         """Discard effects that no queued, running or unanswered action would apply."""
-        waiting = {_copy_of(action) for action in state.queue}
+        waiting = {_copy_of(action) for action in (*state.queue, *state.set_aside)}
         waiting |= {
             _copy_of(one.action) for one in (state.approval, state.running, state.task_running) if one
         }
