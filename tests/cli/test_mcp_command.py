@@ -49,6 +49,9 @@ def test_l4_a_server_is_added_tried_listed_and_removed(folder: Path):
     listed = [json.loads(line) for line in mcp("list --json").splitlines()]
     assert [(one["name"], one["status"]) for one in listed] == [("fake", "waiting"), ("web", "waiting")]
     assert "not started yet" in mcp("list")
+    assert "allowed without asking: echo" in mcp("allow fake.echo")
+    assert "all tools that only read" in mcp("allow fake --read-only")
+    assert "echo" not in mcp("allow fake.echo --revoke")
     set_language("ja")
     try:
         assert "fake: 未起動" in mcp("list")
@@ -72,6 +75,7 @@ def test_l4_what_goes_wrong_is_a_sentence_and_writes_nothing(folder: Path):
         ("add x --header A --url https://a.b", "mcp.bad_pair"),
         ("remove x", "mcp.no_such"),
         ("test x", "mcp.no_such"),
+        ("allow x.y", "mcp.no_such"),
         ("import nothing.json", "mcp.bad_file"),
     ]
     failures = Failures()

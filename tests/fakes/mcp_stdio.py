@@ -49,6 +49,10 @@ def _reply(name: str, args: dict) -> dict:
     return {"content": [{"type": "text", "text": f"{name} {json.dumps(args)} pid {os.getpid()}"}]}
 
 
+def _hints(said: str) -> dict:
+    return {"readOnlyHint": "reads" in said}
+
+
 def result_of(method: str, params: dict, offer: dict) -> dict | None:
     match method:
         case "initialize":
@@ -60,7 +64,10 @@ def result_of(method: str, params: dict, offer: dict) -> dict | None:
             schema = offer.get("schema", {"type": "object", "properties": {}})
             tools = offer.get("tools", {}).items()
             return {
-                "tools": [{"name": name, "description": said, "inputSchema": schema} for name, said in tools]
+                "tools": [
+                    {"name": name, "description": said, "inputSchema": schema, "annotations": _hints(said)}
+                    for name, said in tools
+                ]
             }
         case "prompts/list":
             given = [{"name": "city", "required": True}]

@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 
 from duckflow.config.files.mcp_servers import named_paths
+from duckflow.config.mcp import McpServer
 from duckflow.config.places import servers_dir
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ActionFinished, ApprovalRequested
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.llm.tokens import estimate_tokens
-from duckflow.tools.mcp.connection import forget_server
+from duckflow.tools.mcp.connection import ALL, READING, forget_server, grant, granted
 from duckflow.tools.mcp.servers import _within
 from duckflow.ui.views.extensions import server_lines
 from fakes import mcp_stdio
@@ -91,6 +92,33 @@ async def test_l4_always_covers_this_tool_only_and_mode_plan_forbids_it(folder, 
     async with engine(folder, calls[0], decision("Done."), mcp=server.settings(), mode="plan") as duck:
         await duck.app.chat.say("go")
         assert [event.outcome for event in duck.of(ActionFinished)] == ["refused"]
+
+
+async def test_l4_one_answer_covers_all_tools_that_only_read_and_a_permanent_permission_outlives_the_session(
+    folder, server
+):
+    server.tell(tools={"list": "It reads.", "show": "It reads.", "write": "It writes."})
+    calls = [decision("", call("fake.list")), decision("", call("fake.show"), call("fake.write"))]
+
+    async def asked(*actions: Any, answer: AnswerApproval | None = None) -> list[str]:
+        async with engine(folder, *actions, decision("Done."), mcp=server.settings(), mode="auto") as duck:
+            await duck.app.chat.say("go")
+            if answer:
+                await duck.app.chat.answer(answer)
+            return [event.approval.action.operation for event in duck.of(ApprovalRequested)]
+
+    assert await asked(*calls, answer=ALWAYS) == ["mcp.fake.list", "mcp.fake.write"]
+    assert await asked(*calls) == ["mcp.fake.list"]
+    settings = McpServer.model_validate(server.settings()["servers"]["fake"])
+    for tool, left in ((READING, ["mcp.fake.write"]), ("write", []), ("write", ["mcp.fake.write"])):
+        grant("fake", settings, tool, allow=tool not in granted("fake", settings))
+        assert await asked(*calls) == left
+    grant("fake", settings, ALL, allow=True)
+    assert await asked(*calls) == []
+    other = settings.model_copy(update={"command": (*settings.command, "--other")})
+    assert granted("fake", other) == []
+    forget_server("fake")
+    assert granted("fake", settings) == []
 
 
 async def test_l4_a_description_that_changed_is_shown_and_asked_about_before_it_is_used(folder, server):

@@ -108,6 +108,8 @@ class ServerReport(Frozen):
     tools: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     """Tools whose description differs from the one the user accepted."""
+    allowed: tuple[str, ...] = ()
+    """Tools that the user has allowed permanently: names, `*` (all), `?reading` (those that only read)."""
     prompts: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
 

@@ -77,6 +77,8 @@ class Proposal(NamedTuple):
     """Effects outside the workspace in words, if the tool itself must describe them."""
     kind: ApprovalScope | None = None
     """Kind of action that the user's answer "always" would allow."""
+    granted: bool = False
+    """True if the user has allowed it permanently."""
     command: str | None = None
     """Command to run, if it is one."""
     network: bool = False

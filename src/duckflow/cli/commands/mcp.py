@@ -92,6 +92,28 @@ def try_out(
         raise typer.Exit(1)
 
 
+@commands.command("allow", help=text("help.mcp_allow"))
+def allow(
+    tool: Annotated[str, argument("SERVER[.TOOL]", "mcp_tool")],
+    workspace: FolderFlag = HERE,
+    *,
+    read_only: Annotated[bool, option("read-only", "mcp_read_only")] = False,
+    revoke: Annotated[bool, option("revoke", "mcp_revoke")] = False,
+    trust: TrustFlag = False,
+) -> None:
+    """Allow tools permanently, or no longer."""
+    from duckflow.config.loading import load_as_trusted  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.tools.mcp.connection import ALL, READING, grant  # noqa: PLC0415 - as above
+    from duckflow.tools.mcp.servers import report_of  # noqa: PLC0415 - as above
+
+    name, _, which = tool.removeprefix("mcp.").partition(".")
+    server = load_as_trusted(workspace, trust=trust).settings.mcp.servers.get(name)
+    if server is None:
+        raise UsageError("mcp.no_such", name=name)
+    grant(name, server, which or (READING if read_only else ALL), allow=not revoke)
+    _show([report_of(name, server)], json=False)
+
+
 @commands.command("import", help=text("help.mcp_import"))
 def import_file(file: Annotated[Path, argument("FILE", "mcp_file")]) -> None:
     """Add the servers of another agent's configuration."""

@@ -29,9 +29,10 @@ another process changed meanwhile, a hook, or a change since an earlier approval
 
 
 class ApprovalScope(Frozen):
-    """Actions that "always" allows: edits in a folder, commands that begin alike, an MCP tool, or a site."""
+    """Actions that "always" allows: edits in a folder, commands that begin alike, an MCP tool, tools of
+    an MCP server that only read, or a site."""
 
-    what: Literal["edits", "command", "tool", "site"]
+    what: Literal["edits", "command", "tool", "reading_tools", "site"]
     scope: str
 
 

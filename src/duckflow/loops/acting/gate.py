@@ -100,7 +100,7 @@ class Gate:
         kind = (
             proposal.kind or _kind(effect, targets.before, proposal.command) if may_remember(case) else None
         )
-        ruling = decide(state.mode, case._replace(remembered=kind in state.allowed))
+        ruling = decide(state.mode, case._replace(remembered=proposal.granted or kind in state.allowed))
         _refuse_denied(ruling)
         # If a command works on a copy, the user is asked about its effects and not about the command.
         doubt = objection if not works_on_copy and (effect != "read" or proposal.difference) else None

@@ -230,7 +230,8 @@ def _tools(pages: Iterable[types.ListToolsResult]) -> Iterator[RemoteTool]:
         schema = dict(one.input_schema)
         if TOOL_NAME.fullmatch(one.name) and len(json.dumps(schema)) <= LONGEST_SCHEMA:
             said = cut(plain(one.description or one.title or ""), LONGEST_DESCRIPTION)
-            yield RemoteTool(name=one.name, description=said, parameters=schema)
+            reads_only = bool(one.annotations and one.annotations.read_only_hint)
+            yield RemoteTool(name=one.name, description=said, parameters=schema, reads_only=reads_only)
 
 
 def _prompts(pages: Iterable[types.ListPromptsResult]) -> Iterator[RemotePrompt]:

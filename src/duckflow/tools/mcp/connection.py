@@ -38,32 +38,61 @@ from duckflow.tools.mcp.remote import (
 if TYPE_CHECKING:
     from duckflow.tools.mcp.client import ConnectedServer
 
-PINS_FILE = "mcp_pins.json"
+_PINS, _GRANTS = SavedAnswers("mcp_pins.json"), SavedAnswers("mcp_allowed.json")
 _LONGEST = 12_000
+ALL, READING = "*", "?reading"
+"""Grants for all tools of a server, and for those that only read."""
 
 
 class Pins:
     """Accepted tool descriptions of one server, kept on disk. With another command, it is another server."""
 
     def __init__(self, name: str, server: McpServer) -> None:
-        self._prefix = f"{name}#{_digest(server)}."
-        self._saved = SavedAnswers(PINS_FILE)
+        self._prefix = _prefix(name, server)
 
     def changed(self, tools: Sequence[RemoteTool]) -> dict[str, str]:
         """Return the tools whose description changed, with the accepted text. Accept tools that are new."""
-        known = self._saved.load()
+        known = _PINS.load()
         before, changed = len(known), dict[str, str]()
         for tool in tools:
             digest, _, text = known.setdefault(f"{self._prefix}{tool.name}", _pin(tool)).partition("\n")
             if not _pin(tool).startswith(f"{digest}\n"):
                 changed[tool.name] = text
         if len(known) > before:
-            self._saved.save(known)
+            _PINS.save(known)
         return changed
 
     def accept(self, tool: RemoteTool) -> None:
         """Accept the tool's current description."""
-        self._saved.save({**self._saved.load(), f"{self._prefix}{tool.name}": _pin(tool)})
+        _PINS.save({**_PINS.load(), f"{self._prefix}{tool.name}": _pin(tool)})
+
+
+def grant(name: str, server: McpServer, tool: str, *, allow: bool) -> None:
+    """Allow a tool of a server permanently, or no longer. `tool` can also be ALL or READING."""
+    key = f"{_prefix(name, server)}{tool}"
+    kept = {one: said for one, said in _GRANTS.load().items() if one != key}
+    _GRANTS.save({**kept, key: ""} if allow else kept)
+
+
+def granted(name: str, server: McpServer) -> list[str]:
+    """Return the tools of a server that the user has allowed permanently."""
+    prefix = _prefix(name, server)
+    return [one.removeprefix(prefix) for one in _GRANTS.load() if one.startswith(prefix)]
+
+
+def forget_server(server: str) -> None:
+    """Forget the pins and grants of all servers with this name, and remove their homes."""
+    for home in servers_dir().glob(f"{server}-{'[0-9a-f]' * 12}"):
+        shutil.rmtree(home, ignore_errors=True)
+    for saved in (_PINS, _GRANTS):
+        known = saved.load()
+        kept = {key: value for key, value in known.items() if not key.startswith(f"{server}#")}
+        if kept != known:
+            saved.save(kept)
+
+
+def _prefix(name: str, server: McpServer) -> str:
+    return f"{name}#{_digest(server)}."
 
 
 def _digest(server: McpServer) -> str:
@@ -71,19 +100,9 @@ def _digest(server: McpServer) -> str:
     return hashlib.sha256(json.dumps([server.command, server.url]).encode()).hexdigest()[:12]
 
 
-def forget_server(server: str) -> None:
-    """Forget the pins of all servers with this name, and remove their homes."""
-    for home in servers_dir().glob(f"{server}-{'[0-9a-f]' * 12}"):
-        shutil.rmtree(home, ignore_errors=True)
-    saved = SavedAnswers(PINS_FILE)
-    known = saved.load()
-    kept = {key: value for key, value in known.items() if not key.startswith(f"{server}#")}
-    if kept != known:
-        saved.save(kept)
-
-
 def _pin(tool: RemoteTool) -> str:
-    said = json.dumps([tool.description, tool.parameters], sort_keys=True, ensure_ascii=False)
+    parts = [tool.description, tool.parameters, *(["reads"] if tool.reads_only else [])]
+    said = json.dumps(parts, sort_keys=True, ensure_ascii=False)
     digest = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{digest}\n{cut(tool.text, _LONGEST)}"
 
@@ -175,6 +194,11 @@ class ServerConnection:
         """Return a failure with the setting that the user could change."""
         found = advice_for(self.name, self.server, said)
         return f"{said} Tell the user: {text_in('en', found.key, **found.values)}" if found else said
+
+    def allows(self, tool: RemoteTool) -> bool:
+        """Return whether the user has allowed the tool permanently."""
+        found = granted(self.name, self.server)
+        return ALL in found or tool.name in found or (tool.reads_only and READING in found)
 
     async def connect(self) -> "ConnectedServer":
         """Return the server, connecting to it if needed. Raise ToolError if it can't be reached now."""

@@ -35,13 +35,15 @@ class RemoteTool(Frozen):
     name: str
     description: str = ""
     parameters: dict[str, Any] = Field(default_factory=dict)
+    reads_only: bool = False
+    """True if the server says that the tool changes nothing."""
 
     @property
     def text(self) -> str:
         """Text about the tool for a model."""
-        return (
-            f"{self.description}\nArguments (JSON schema): {json.dumps(self.parameters, ensure_ascii=False)}"
-        )
+        reads = "\nIts server says that it only reads." if self.reads_only else ""
+        takes = json.dumps(self.parameters, ensure_ascii=False)
+        return f"{self.description}{reads}\nArguments (JSON schema): {takes}"
 
     def refuse_misfits(self, operation: str, given: Mapping[str, object]) -> None:
         """Raise ToolError with the schema if arguments are certainly wrong. The server judges the rest."""

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 from duckflow.config.mcp import McpServer, McpSettings
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError, UsageError
-from duckflow.domain.extensions import ServerReport
+from duckflow.domain.extensions import ServerReport, ServerStatus
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.lines import TextLine, line
 from duckflow.domain.patterns import lazy_regex
@@ -24,7 +24,7 @@ from duckflow.llm.tokens import estimate_tokens
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Proposal, Tool, ToolResult, ToolSource, propose_nothing
-from duckflow.tools.mcp.connection import ServerConnection, ServerOpener
+from duckflow.tools.mcp.connection import ServerConnection, ServerOpener, granted
 from duckflow.tools.mcp.remote import RemoteTool, one_line
 
 DESCRIBE = "mcp.describe"
@@ -179,6 +179,8 @@ class McpServers(ToolSource):
     def _tool(self, connection: ServerConnection, remote: RemoteTool) -> Tool[ForeignArguments]:
         operation = f"{_PREFIX}{connection.name}.{remote.name}"
 
+        only = ApprovalScope(what="tool", scope=operation)
+
         async def accept_first(args: ForeignArguments, _access: Access) -> ToolResult:
             return _first_accept(connection.name, remote, Action(operation=operation, args=args.model_dump()))
 
@@ -195,8 +197,11 @@ class McpServers(ToolSource):
         async def propose(args: ForeignArguments, _workspace: Workspace) -> Proposal:
             return Proposal(
                 json.dumps(args.model_dump(), ensure_ascii=False, indent=2) + "\n",
-                impact=tuple(_impact(connection)),
-                kind=ApprovalScope(what="tool", scope=operation),
+                impact=tuple(_impact(connection, operation)),
+                kind=ApprovalScope(what="reading_tools", scope=connection.name)
+                if remote.reads_only
+                else only,
+                granted=connection.allows(remote),
             )
 
         changed = remote.name in connection.changed
@@ -254,7 +259,8 @@ class McpServers(ToolSource):
 def report_of(name: str, server: McpServer, connection: ServerConnection | None = None) -> ServerReport:
     """Return a report on a server from its settings, and from its connection if it has one."""
     what = server.url or shlex.join(server.command)
-    written = ServerReport(name=name, status="waiting" if server.enabled else "off", what=what)
+    status: ServerStatus = "waiting" if server.enabled else "off"
+    written = ServerReport(name=name, status=status, what=what, allowed=tuple(granted(name, server)))
     if connection is None:
         return written
     return replace(
@@ -319,8 +325,8 @@ def _first_accept(server: str, remote: RemoteTool, then: Action) -> ToolResult:
     )
 
 
-def _impact(connection: ServerConnection) -> list[TextLine]:
-    """Return lines about the server that a call goes to, and about its sandbox."""
+def _impact(connection: ServerConnection, tool: str = "") -> list[TextLine]:
+    """Return lines about the server that a call goes to, its sandbox, and how to allow the tool."""
     server = connection.server
     if server.url:
         where = line("approval.impact.mcp_url", server=connection.name, url=server.url)
@@ -328,4 +334,5 @@ def _impact(connection: ServerConnection) -> list[TextLine]:
         held = "approval.impact.mcp_sandbox" if server.sandbox else "approval.impact.mcp_no_sandbox"
         where = line(held, server=connection.name)
     network = [line("approval.impact.with_network")] if server.network and not server.url else []
-    return [where, *network, line("approval.impact.mcp_unseen")]
+    lasting = [line("approval.impact.mcp_allow", tool=tool)] if tool else []
+    return [where, *network, *lasting, line("approval.impact.mcp_unseen")]

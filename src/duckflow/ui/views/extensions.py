@@ -51,6 +51,9 @@ def server_lines(servers: Sequence[ServerReport]) -> Iterator[str]:
             yield "  " + text("mcp.tools", count=len(one.tools), names=", ".join(one.tools))
         if one.changed:
             yield "  " + text("mcp.changed", names=", ".join(one.changed))
+        if one.allowed:
+            kinds = {"*": text("mcp.allowed_all"), "?reading": text("mcp.allowed_reading")}
+            yield "  " + text("mcp.allowed", names=", ".join(kinds.get(name, name) for name in one.allowed))
         if one.prompts:
             yield "  " + text(
                 "mcp.prompts", names=", ".join(f"/mcp.{one.name}.{name}" for name in one.prompts)
