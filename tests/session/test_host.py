@@ -10,10 +10,14 @@ import pytest
 
 from duckflow.app.opening import Opening
 from duckflow.app.places import holder_of, open_log
+from duckflow.config.grants import GRANTS_FILE, Grants
 from duckflow.config.loading import load
+from duckflow.config.places import state_dir
 from duckflow.domain.commands import (
     AnswerShown,
     CancelWork,
+    ChangePermission,
+    DeclineAndStop,
     ForkSession,
     RewindWork,
     SayMessage,
@@ -26,7 +30,7 @@ from duckflow.domain.commands import (
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ErrorReported, RequestFinished, SessionStarted, StoredEvent, UserMessage
 from duckflow.domain.frozen import replace
-from duckflow.domain.questions.approval import AnswerApproval
+from duckflow.domain.questions.approval import AnswerApproval, ApprovalScope
 from duckflow.domain.session_client import StatusChanged
 from duckflow.loops.judging.consultation import consult
 from duckflow.loops.undo.rewind import past_messages
@@ -208,3 +212,46 @@ async def test_M1_no_client_sends_a_word_for_a_shell_to_the_model(folder: Path):
     assert [key for key in notices if key.startswith("habits.")] == [
         f"habits.{habit}" for habit in ("leave", "clear", "shell", "leave", "help", "leave")
     ]
+
+
+async def test_SAFETY_23_an_always_answer_can_be_kept_for_the_folder_and_revoked(folder: Path):
+    def written(path: str) -> str:
+        return decision("I write.", action("write_file", path=path, content="one\n"))
+
+    async with opened(folder, WRITE, decision("Done.")) as (host, _):
+        await host.send(SayMessage(text="Write a.txt"))
+        kind = host.state.approval.kind if host.state.approval else None
+        assert kind is not None
+        kept = ChangePermission(kind=kind, change="here")
+        assert (await host.send(kept)).objection == "clients.not_offered", "the user has not allowed it yet"
+        answer = AnswerApproval(yes=True, always=True)
+        await host.send(AnswerShown(question_hash=hash_of(host.state.approval), answer=answer))
+        assert (await host.send(kept)).objection == ""
+    kinds = ("b.txt", ".git/hooks/pre-commit", "sub/c.txt", "d.txt")
+    async with opened(folder, written("b.txt"), decision("Done."), *map(written, kinds[1:])) as (host, _):
+        client = LocalSession(host, load(folder, trusted=False, flags={}))
+        assert [one.lasts for one in client.permissions()] == ["here"]
+        assert (await host.send(SayMessage(text="Write b.txt"))).outcome == "done", (
+            "a new session does not ask"
+        )
+        asked = await host.send(SayMessage(text="Write a hook"))
+        assert asked.outcome == "awaiting_approval"
+        assert host.state.approval is not None
+        assert host.state.approval.kind is None, "nothing is kept for a protected place"
+        await host.send(DeclineAndStop(question_hash=hash_of(host.state.approval)))
+        assert (await host.send(SayMessage(text="elsewhere"))).outcome == "awaiting_approval"
+        await host.send(DeclineAndStop(question_hash=hash_of(host.state.approval)))
+        await host.send(ChangePermission(kind=kind, change="revoked"))
+        assert client.permissions() == []
+        assert (await host.send(SayMessage(text="Write d.txt"))).outcome == "awaiting_approval"
+
+
+async def test_SAFETY_23_a_kept_answer_holds_only_where_it_was_given(folder: Path, tmp_path: Path):
+    here, elsewhere = Grants(str(folder)), Grants(str(tmp_path / "other"))
+    pytest_, edits = (ApprovalScope(what=what, scope="pytest") for what in ("command", "edits"))
+    here.keep(edits, everywhere=False)
+    here.keep(pytest_, everywhere=True)
+    assert [one.cover(edits) for one in (here, elsewhere)] == [True, False]
+    assert [one.cover(pytest_) for one in (here, elsewhere)] == [True, True]
+    (state_dir() / GRANTS_FILE).write_text('{"[1]": "x", "{": "y"}')
+    assert here.listed() == [], "what can't be read allows nothing"

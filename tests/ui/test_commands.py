@@ -81,7 +81,7 @@ def test_M1_a_wrong_name_suggests_the_command_that_people_mean_by_it():
         "qiut": "quit",
         "revert": "undo",
         "settings": "config",
-        "permissions": "mode",
+        "permissions": "permissions",
         "usage": "help",
         "sesions": "resume",
         "終わり": "quit",

@@ -75,6 +75,7 @@ class App:
         session, workspace = base.session, base.workspace
         self.session, self.workspace, self.log, self.kept = session, workspace, base.log, base.kept
         self.shell, self._hooks, self._closing = base.shell, base.hooks, closing
+        self.grants = base.grants
         plugins = extensions.plugins.together
         self.tiers, self.advisor = open_models(
             opening, choice, session, workspace, base.kept, env, plugins.providers

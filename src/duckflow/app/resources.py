@@ -10,6 +10,7 @@ from pathlib import Path
 from duckflow.app.extensions import LoadedExtensions
 from duckflow.app.opening import Opening
 from duckflow.app.places import COPIES, open_kept_files, open_log
+from duckflow.config.grants import Grants
 from duckflow.config.places import cache_dir, config_dir, state_dir
 from duckflow.domain.errors import UsageError
 from duckflow.domain.files.programs import find_program, program_environment
@@ -55,8 +56,9 @@ class SessionResources:
         stack.push_async_callback(self.shell.aclose)
         self.steps = Steps(self.session, settings.transitions)
         gate = (self.workspace, self.shell.sandbox, settings.gate, settings.shell.network)
-        self.gate = Gate(*gate, self.shell.git_places)
-        self.effects = CommandEffects(self.shell, self.workspace, settings.gate)
+        self.grants = Grants(str(root))
+        self.gate = Gate(*gate, self.shell.git_places, self.grants)
+        self.effects = CommandEffects(self.shell, self.workspace, settings.gate, self.grants)
         copies = CheckCopies(self.workspace, self.shell, open_shell)
         self.checks = Checks(
             copies, settings.checks, lambda name: find_program(name, root, env), extensions.checkers

@@ -13,7 +13,7 @@ from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import EffortChoice, Picture
 from duckflow.domain.modes import Mode
-from duckflow.domain.questions.approval import AnswerApproval, Approval
+from duckflow.domain.questions.approval import AnswerApproval, Approval, ApprovalScope
 from duckflow.domain.questions.consultation import ChooseWay, Consultation
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.outcomes import RequestOutcome
@@ -120,6 +120,16 @@ class StopBackground(Frozen):
     """Stop background tasks at once, and background commands after the current work."""
 
 
+PermissionChange = Literal["here", "everywhere", "revoked"]
+
+
+class ChangePermission(Frozen):
+    """Keep an "always" answer of this session for the folder or everywhere, or revoke a permission."""
+
+    kind: ApprovalScope
+    change: PermissionChange
+
+
 class RateRequest(Frozen):
     """Record the user's rating of the last request, from 1 to 10."""
 
@@ -144,8 +154,10 @@ class ForgetMemories(Frozen):
     numbers: tuple[int, ...]
 
 
-SessionCommand = (_Sendable | AnswerInWords | DeclineAndStop | ContinueWork | AskAboutUnknown) | (
-    RunShellCommand | StopBackground | RateRequest | SetModel | ForkSession | ForgetMemories
+SessionCommand = (
+    (_Sendable | AnswerInWords | DeclineAndStop | ContinueWork | AskAboutUnknown)
+    | (RunShellCommand | StopBackground | ChangePermission | RateRequest)
+    | (SetModel | ForkSession | ForgetMemories)
 )
 """All commands. Clients in the session's own process may send any of them."""
 

@@ -23,6 +23,7 @@ from duckflow.domain.session_events import (
     MemoryRecalled,
     ModeChanged,
     ModelChanged,
+    PermissionChanged,
     RequestRated,
     SessionTitled,
     UsageReported,
@@ -420,6 +421,7 @@ Event = Annotated[
     | Reply
     | UsageReported
     | ModeChanged
+    | PermissionChanged
     | ModelChanged
     | EffortChanged
     | SessionTitled

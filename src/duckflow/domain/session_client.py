@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from duckflow.domain import events
 from duckflow.domain.commands import SessionCommand, SessionResult
@@ -12,6 +12,7 @@ from duckflow.domain.extensions import Extensions, ServerReport
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.live_updates import LiveUpdate
 from duckflow.domain.model import PromptUse
+from duckflow.domain.questions.approval import ApprovalScope
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.memory import Memory
 
@@ -31,6 +32,14 @@ class EarlierSession(NamedTuple):
     session_id: str
     title: str
     updated: datetime
+
+
+class Permission(NamedTuple):
+    """Kind of action that is allowed without asking, and for how long."""
+
+    kind: ApprovalScope
+    lasts: Literal["session", "here", "everywhere"] = "session"
+    since: str = ""
 
 
 class PastMessage(NamedTuple):
@@ -136,6 +145,10 @@ class SessionClient(Protocol):
     def memories(self) -> Sequence[Memory]:
         """Return the memories that apply to this folder, newest first."""
         ...
+
+    def permissions(self) -> Sequence[Permission]:
+        """Return the kinds of actions that are allowed without asking, in a stable order."""
+        return [Permission(kind) for kind in self.state.allowed]
 
     def servers(self) -> Sequence[ServerReport]:
         """Return the status of the configured MCP servers."""

@@ -9,6 +9,7 @@ from duckflow.domain.extensions import HookEvent, HookOutcome
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import EffortChoice, TierName, Usage
 from duckflow.domain.modes import Mode
+from duckflow.domain.questions.approval import ApprovalScope
 from duckflow.domain.work.memory import MemoryKind
 
 
@@ -36,6 +37,14 @@ class ModeChanged(Frozen):
 
     type: Literal["mode_changed"] = "mode_changed"
     mode: Mode
+
+
+class PermissionChanged(Frozen):
+    """The user kept an "always" answer for this folder or for all folders, or revoked it."""
+
+    type: Literal["permission_changed"] = "permission_changed"
+    kind: ApprovalScope
+    change: Literal["here", "everywhere", "revoked"]
 
 
 class ModelChanged(Frozen):

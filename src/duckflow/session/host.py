@@ -18,7 +18,14 @@ from duckflow.domain import commands
 from duckflow.domain.commands import SessionCommand, SessionResult
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError, UsageError, UserError
-from duckflow.domain.events import EffortChanged, ErrorReported, ModeChanged, StoredEvent, TaskReported
+from duckflow.domain.events import (
+    EffortChanged,
+    ErrorReported,
+    ModeChanged,
+    PermissionChanged,
+    StoredEvent,
+    TaskReported,
+)
 from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.habits import habit_of
 from duckflow.domain.live_updates import LiveUpdate
@@ -46,6 +53,7 @@ _AT_ONCE = (
     commands.CancelWork,
     commands.SetMode,
     commands.SetEffort,
+    commands.ChangePermission,
     commands.RateRequest,
     commands.ForkSession,
     commands.ForgetMemories,
@@ -264,6 +272,16 @@ class SessionHost:
                 self.app.session.record(ModeChanged(mode=mode))
             case commands.SetEffort(effort=effort):
                 self.app.session.record(EffortChanged(effort=effort))
+            case commands.ChangePermission(kind=kind, change=change):
+                if change == "revoked":
+                    self.app.grants.revoke(kind)
+                elif change == "everywhere" and kind.what not in ("command", "site"):
+                    return SessionResult(objection="permissions.only_here")
+                elif kind in self.state.allowed:  # only what the user has been asked about
+                    self.app.grants.keep(kind, everywhere=change == "everywhere")
+                else:
+                    return SessionResult(objection="clients.not_offered")
+                self.app.session.record(PermissionChanged(kind=kind, change=change))
             case commands.RateRequest(rating=rating):
                 rated = self.app.chat.rate(rating)
                 return SessionResult(objection="" if rated else "stats.rate_nothing")

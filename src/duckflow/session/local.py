@@ -14,6 +14,7 @@ from duckflow.domain.session_client import (
     EarlierSession,
     EngineStatus,
     PastMessage,
+    Permission,
     SessionUpdate,
     StatusChanged,
 )
@@ -118,6 +119,13 @@ class LocalSession:
     def memories(self) -> Sequence[Memory]:
         """Return the memories for this folder, the newest first."""
         return Memories(self._app.log.database).listed(str(self._app.workspace.root))
+
+    def permissions(self) -> Sequence[Permission]:
+        """Return what the user allowed for good, then for this session."""
+        kept = self._app.grants.listed()
+        lasting = [Permission(one.kind, "here" if one.folder else "everywhere", one.since) for one in kept]
+        known = [one.kind for one in kept]
+        return [*lasting, *(Permission(kind) for kind in self.state.allowed if kind not in known)]
 
     def servers(self) -> Sequence[ServerReport]:
         """Return the MCP servers of the settings, with their status."""

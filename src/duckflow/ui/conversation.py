@@ -6,7 +6,7 @@ that process at once, and shows its own messages when their events arrive.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any
 
 from duckflow.domain import commands
@@ -148,9 +148,7 @@ class Conversation(Listener):
                 await self._settle_questions()
                 line = await self._next()
                 if line and self._guest:
-                    task = asyncio.ensure_future(self._take(line))
-                    self._sending.add(task)
-                    task.add_done_callback(self._sending.discard)
+                    self._start(self._take(line))
                 elif line:
                     await self._take(line)
         except EOFError:
@@ -268,8 +266,20 @@ class Conversation(Listener):
         if command is not None and must_wait(self._context, command):
             return False
         self._screen.said(line)
-        dispatch_command(self._context, typed)
+        work = dispatch_command(self._context, typed)
+        if work is not None:
+            self._start(self._finish(work))
         return True
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run this beside everything else, until it ends or the user leaves."""
+        task = asyncio.ensure_future(work)
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
+
+    async def _finish(self, work: Awaitable[object]) -> None:
+        with errors_shown(self._writer):
+            await work
 
     def stop(self) -> None:
         """Esc: stop the work, and put waiting messages back on the input line."""

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
+from duckflow.config.grants import Grants
 from duckflow.config.settings import GateSettings
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import Refused, ToolError
@@ -42,10 +43,11 @@ class _Judgement(NamedTuple):
 class CommandEffects:
     """Judges the effects of commands in one workspace."""
 
-    def __init__(self, shell: Shell, workspace: Workspace, settings: GateSettings) -> None:
+    def __init__(self, shell: Shell, workspace: Workspace, settings: GateSettings, grants: Grants) -> None:
         self._shell = shell
         self._workspace = workspace
         self._limits = settings
+        self._grants = grants
         self._shown: dict[str, tuple[Effects, Approval]] = {}
 
     async def on_copies(self) -> bool:
@@ -183,9 +185,8 @@ class CommandEffects:
             and (deletes or any(".git" not in one.path.split("/") for one in effects.effects)),
         )
         kind = similar_commands(waiting.command) if may_remember_effects(case) else None
-        ruling = decide_effects(
-            state.mode, case._replace(remembered=kind is not None and kind in state.allowed)
-        )
+        remembered = kind is not None and (kind in state.allowed or self._grants.cover(kind))
+        ruling = decide_effects(state.mode, case._replace(remembered=remembered))
         if ruling.verdict == "allow" and state.objection and changes:
             ruling, kind = PolicyVerdict(verdict="ask", reason=state.objection, because="objection"), None
         return _Judgement(effects, ruling, assessed, contents, kind)

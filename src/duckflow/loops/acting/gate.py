@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from duckflow.config.grants import Grants
 from duckflow.config.settings import GateSettings
 from duckflow.domain.errors import Refused, ToolError
 from duckflow.domain.files.changes import ToolEffect
@@ -68,6 +69,7 @@ class Gate:
     _settings: GateSettings
     _network_open: bool
     _git: GitPlaces
+    _grants: Grants
     _told: bool = False
     _shown: ReviewedCall | None = None
     """Last write about which the user was asked."""
@@ -100,7 +102,8 @@ class Gate:
         kind = (
             proposal.kind or _kind(effect, targets.before, proposal.command) if may_remember(case) else None
         )
-        ruling = decide(state.mode, case._replace(remembered=proposal.granted or kind in state.allowed))
+        kept = kind is not None and (kind in state.allowed or self._grants.cover(kind))
+        ruling = decide(state.mode, case._replace(remembered=proposal.granted or kept))
         _refuse_denied(ruling)
         # If a command works on a copy, the user is asked about its effects and not about the command.
         doubt = objection if not works_on_copy and (effect != "read" or proposal.difference) else None

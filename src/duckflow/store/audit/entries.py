@@ -109,6 +109,9 @@ def _details(event: Event) -> Fields:
             return {"verdict": event.answer.choice or "own words"}
         case events.TaskFinished():
             return {"operation": event.operation, "outcome": event.status, "task": event.task_id}
+        case events.PermissionChanged():
+            target = digest_of(event.kind.scope)
+            return {"operation": event.kind.what, "target": target, "verdict": event.change}
         case events.HookRan():
             return {"operation": event.hook, "outcome": event.outcome, "target": digest_of(event.command)}
         case events.TaskReported():

@@ -31,7 +31,7 @@ from duckflow.ui.views.extensions import hook_lines, plugin_lines, server_lines,
 from duckflow.ui.views.goal import goal_text
 from duckflow.ui.views.health import status_text
 from duckflow.ui.views.live.progress import plan_tree, tasks_tree
-from duckflow.ui.views.tables import context_text, cost_text, memory_lines
+from duckflow.ui.views.tables import context_text, cost_text, memory_lines, permission_lines
 from duckflow.ui.views.undo import first_lines, undo_text
 
 _MOST_RATING = 10
@@ -233,6 +233,26 @@ def set_mode(context: CommandContext, argument: str) -> None:
         context.writer.line(mode_line(context.client.state.mode))
 
 
+def change_permissions(context: CommandContext, argument: str) -> Awaitable[object] | None:
+    """Keep or revoke a permission by its number, or list all of them."""
+    listed = context.client.permissions()
+    word, number, where, *_ = *argument.split(), "", "", ""
+    change = _PERMISSION_CHANGES.get((word, where))
+    if change and number.isdecimal() and 1 <= int(number) <= len(listed):
+        kind = listed[int(number) - 1].kind
+        return carry_out(context, commands.ChangePermission(kind=kind, change=change))
+    shown = [text("permissions.usage")] if word else permission_lines(listed)
+    show(context, [mode_line(context.client.state.mode), *shown])
+    return None
+
+
+_PERMISSION_CHANGES: Mapping[tuple[str, str], commands.PermissionChange] = {
+    ("keep", ""): "here",
+    ("keep", "everywhere"): "everywhere",
+    ("revoke", ""): "revoked",
+}
+
+
 async def set_model(context: CommandContext, argument: str) -> None:
     """Change the model, or show it."""
     if argument:
@@ -323,6 +343,7 @@ ACTIONS: Mapping[str, Callable[[CommandContext, str], Awaitable[object] | None]]
     "fork": fork,
     "mode": set_mode,
     "model": set_model,
+    "permissions": change_permissions,
     "effort": set_effort,
     "cost": lambda context, _: context.writer.raw(cost_text(context.client.state)),
     "context": lambda context, _: show_context(context),

@@ -18,7 +18,7 @@ from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import current_language, text
 from duckflow.i18n.plans import plan_in_words
 from duckflow.ui.output.escaping import on_one_line, visible
-from duckflow.ui.views.approval import points_text
+from duckflow.ui.views.approval import kind_text, points_text
 from duckflow.ui.views.goal import attempt_text, evaluation_text, requirements_line
 from duckflow.ui.views.live.progress import action_name
 from duckflow.ui.views.live.status_bar import short_model
@@ -203,6 +203,10 @@ def _reason(event: events.ActionFinished, said: list[str]) -> str:
     return cut(on_one_line(said[0]), _RESULT) if said and current_language() == "en" else ""
 
 
+def _permission_line(event: events.PermissionChanged) -> str:
+    return text(f"permissions.{event.change}", kind=kind_text(event.kind))
+
+
 def _start_line(event: events.SessionStarted) -> str:
     key = "start.resumed" if event.resumed else "start.new"
     reason = text(event.model_reason, **event.model_values)
@@ -284,6 +288,7 @@ _TABLE: Mapping[type[object], tuple[EventKind, Tone, Callable[[Any], str]]] = {
     events.MemoryKept: ("note", "quiet", _learned_line),
     events.HookRan: ("note", "warning", _hook_line),
     events.ModeChanged: ("note", "quiet", lambda event: mode_line(event.mode)),
+    events.PermissionChanged: ("note", "quiet", _permission_line),
     events.EffortChanged: ("note", "quiet", lambda event: effort_line(event.effort)),
     events.ModelChanged: ("note", "quiet", lambda event: text("model.changed", model=event.model)),
     events.Rewound: ("note", "quiet", rewound_text),

@@ -5,12 +5,14 @@ from typing import get_args
 
 from duckflow.domain.decision import TaskProfile
 from duckflow.domain.model import PromptUse, Usage
+from duckflow.domain.session_client import Permission
 from duckflow.domain.state import AgentState, TierUsage
 from duckflow.domain.work.memory import Memory
 from duckflow.domain.work.outcomes import TARGETS, RequestStats
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.text_width import cut_to_width, pad_to_width, width_of, wrap_beside
+from duckflow.ui.views.approval import kind_text
 
 _TOKENS: Mapping[str, str] = {
     "input": "input_tokens",
@@ -107,6 +109,15 @@ def memory_lines(memories: Sequence[Memory], here: str | None = None) -> list[st
         place = "" if one.workspace and one.workspace == here else f" [{where}]"
         lines.append(f"{one.id:>{wide}}  {when}  {kind}{place}: {on_one_line(one.text)}")
     return lines or [text("memory.none")]
+
+
+def permission_lines(permissions: Sequence[Permission]) -> list[str]:
+    """Return a numbered line for each permission: what it covers, and how long."""
+    lines = [
+        f"{number:>3}. {kind_text(one.kind)}: {text(f'permissions.lasts.{one.lasts}', since=one.since)}"
+        for number, one in enumerate(permissions, start=1)
+    ]
+    return [*lines, text("permissions.usage")] if lines else [text("permissions.none")]
 
 
 _BAR = 24
