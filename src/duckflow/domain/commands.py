@@ -26,6 +26,8 @@ class SayMessage(Frozen):
     text: str
     pictures: tuple[Picture, ...] = ()
     """Pasted pictures; the sender has put their bytes into the database of kept files."""
+    later: bool = False
+    """True if it waits until the current work has ended, instead of steering it (C6)."""
 
 
 class AnswerShown(Frozen):
@@ -55,6 +57,8 @@ class UndoWork(Frozen):
 
     kind: Literal["undo"] = "undo"
     wanted: Annotated[str, Field(max_length=10)] = ""
+    upto: Annotated[str, Field(max_length=100)] | None = None
+    """Id of the last change when the user typed it, empty for none. Later changes are not undone (C6)."""
 
 
 RewindPart = Literal["both", "conversation", "files"]
@@ -193,6 +197,22 @@ def is_sendable(command: SessionCommand) -> TypeGuard[ClientCommand]:
 def hash_of(question: Approval | Consultation) -> str:
     """Return a hash of everything that a question shows."""
     return hashlib.sha256(question.model_dump_json().encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def typed_line(command: SessionCommand) -> str:
+    """Return a message or an undo as the user types it; empty for other commands."""
+    match command:
+        case SayMessage(text=said):
+            return said
+        case UndoWork(wanted=wanted):
+            return f"/undo {wanted}".rstrip()
+        case _:
+            return ""
+
+
+def last_change(state: AgentState) -> str:
+    """Return the id of the last change of files, empty if there was none."""
+    return state.change_sets[-1].action_id if state.change_sets else ""
 
 
 def objection_to(command: SessionCommand, state: AgentState, *, guest: bool = True) -> str:

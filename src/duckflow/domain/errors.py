@@ -53,6 +53,10 @@ class SaidNo(Refused):
         self.before = before
 
 
+class Outdated(SaidNo):
+    """The user said something before the action began, so the model decides again (C6)."""
+
+
 class UserError(DuckflowError):
     """An error the user can fix. `key` names a catalogue entry, `values` fill its slots.
 

@@ -36,8 +36,9 @@ from duckflow.domain.work.plan import Plan, TaskList
 
 ActionOutcome = Literal["ok", "failed", "refused", "unknown"]
 
-Declined = Literal["now", "before"]
-"""The user's no to an action: to this question, or earlier to the same draft, which is not shown again."""
+Declined = Literal["now", "before", "outdated"]
+"""The user's no to an action: to this question, or earlier to the same draft, which is not shown again.
+An outdated action did not run because the user said something else before it began."""
 
 
 class SessionStarted(Frozen):
@@ -69,6 +70,8 @@ class UserMessage(Frozen):
     added: str = ""
     """Text that hooks add for the model."""
     pictures: tuple[Picture, ...] = ()
+    resumes: bool = False
+    """True if it only asks to go on, so the request stays as it is."""
 
 
 class DecisionMade(Frozen):
@@ -293,6 +296,8 @@ class RequirementsFound(Frozen):
     """Kind of task, used if no decision named one. Small talk has no requirements."""
     told: str = ""
     """Message that gives the model the requirements; empty if it named them itself."""
+    replaces: bool = False
+    """True if the user now wants something else instead of the earlier request."""
 
 
 class Evaluated(Frozen):

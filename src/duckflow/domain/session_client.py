@@ -110,6 +110,15 @@ class SessionClient(Protocol):
         """Send a command at once. Awaiting it returns the result or raises its UserError."""
         ...
 
+    @property
+    def waiting(self) -> Sequence[str]:
+        """Lines that were sent during the work and that it has not taken yet, oldest first."""
+        return ()
+
+    def take_back(self) -> Sequence[str]:
+        """Remove and return the lines that wait."""
+        return ()
+
     def updates(self) -> AsyncIterator[SessionUpdate]:
         """Yield all later updates, until the session ends."""
         ...

@@ -41,6 +41,17 @@ _BARE_STOP = lazy_regex(
     r"(?: (?:please|it|that|this|there|here|now|for now|everything|work|thanks|a (?:moment|minute|sec)))*"
 )
 """A stop that gives no reason."""
+_GO_ON = lazy_regex(
+    r"(?:ok |okay |yes |please |now |just )*"
+    r"(?:go on|go ahead|continue|proceed|keep going|carry on|resume|pick up where you left off)"
+    r"(?: (?:please|with it|with that|working|the work|now|then|thanks|from (?:here|there)))*"
+)
+_JA_GO_ON = lazy_regex(
+    "(?:はい|では|じゃあ|それでは|そのまま|作業を|さっきの|先ほどの|前の|続きを|続きから)*"
+    "(?:続けて|つづけて|続き|続行|再開|進めて|継続|お願い|やって)"
+    "(?:して|ください|下さい|お願いします|お願い|します|しよう|いい|いいよ|ね|よ|です|を)*"
+)
+"""Words that only ask to go on."""
 _THANKS = frozenset({"thanks", "thank you", "please", "ありがとう", "ありがとうございます", "です"})
 _NO_IDIOM = lazy_regex(r"no[\s,]+(?:problem|problems|worries|objection|objections)\b")
 """Idioms that begin like a no but mean yes, so they are unclear."""
@@ -106,6 +117,17 @@ def read_choice(said: str, consultation: Consultation) -> ChooseWay | None:
     if "stop" in consultation.choices and _is_bare_stop(_plain(said)):
         return ChooseWay(choice="stop")
     return None if not word or word.isdecimal() else ChooseWay(text=said.strip())
+
+
+def is_stop(said: str) -> bool:
+    """Return whether the words only ask to stop or wait (C6)."""
+    return _is_bare_stop(_plain(said))
+
+
+def is_go_on(said: str) -> bool:
+    """Return whether the words only ask to go on with the work (C4)."""
+    plain = _plain(said)
+    return bool(_GO_ON.fullmatch(" ".join(_all_words(plain))) or _JA_GO_ON.fullmatch(_joined(plain)))
 
 
 def _plain(said: str) -> str:

@@ -55,14 +55,13 @@ class ChatLoop(SessionPart):
     async def say(self, text: str, pictures: Sequence[Picture] = ()) -> RequestOutcome:
         """Take a message, which begins a request or adds to the waiting one. A hook can refuse it."""
         request = self._state.request
-        waits = request is not None and request.outcome not in (None, "interrupted")
-        request_id = request.request_id if request and waits else f"r_{secrets.token_hex(4)}"
+        request_id = request.request_id if request else f"r_{secrets.token_hex(4)}"
         read = await self._reader.read(text, request_id, pictures)
         if read is None:
             return "stopped"
         message, problems = read
         self._turn.begin(message, *problems)
-        return await self._settle(self._begin(message, new=not waits))
+        return await self._settle(self._begin(message, new=request is None))
 
     async def answer(self, answer: AnswerApproval) -> RequestOutcome:
         """Take the user's answer to the open approval, and continue the work."""
@@ -133,6 +132,24 @@ class ChatLoop(SessionPart):
             self._session.record(events.ConsultationRequested(kind=asked.kind, consultation=asked))
         return self._finish("not_satisfied" if asked and asked.kind == "escalation" else "consultation")
 
+    def interrupt(self) -> None:
+        """End the work as stopped by the user, and say what still runs. Their last words are kept (C4)."""
+        request, said = self._state.request, self._session.unheard
+        if request is not None:
+            self._session.record(
+                *(
+                    events.UserMessage(request_id=request.request_id, text=one.text, pictures=one.pictures)
+                    for one in said
+                )
+            )
+        said.clear()
+        self._finish("interrupted")
+        running = self._state.task_list.tasks if self._state.background_runs and self._state.task_list else ()
+        names = [task.operation for task in running if task.status != "completed"]
+        names += [one.command for one in self._state.background_commands]
+        if names:
+            self._session.notify("tasks.still_run", tasks=", ".join(names))
+
     async def stop_commands(self) -> None:
         """Stop background commands between requests, and ask the user about their effects (G11)."""
         await shielded(self._dispatcher.settle_background(cancelled=True))
@@ -154,6 +171,9 @@ class ChatLoop(SessionPart):
         """Wait for the background tasks, then continue the work if the model waited for them."""
         while outcome in ("deferred", "pending_user") and self._state.background_runs:
             await self._tasks.wait()
+            if self._session.unheard:
+                outcome = await self.go_on()
+                continue
             if self._state.approval is not None:
                 return self._finish("awaiting_approval")
             if outcome == "pending_user":
@@ -175,7 +195,7 @@ class ChatLoop(SessionPart):
                 outcome = await self._end_in(error)
         except asyncio.CancelledError:
             await shielded(self._dispatcher.settle_background(cancelled=True))
-            self._finish("interrupted")
+            self.interrupt()
             raise
         if outcome in ENDED:
             await self._dispatcher.settle_background()

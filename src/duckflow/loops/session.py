@@ -7,6 +7,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
+from duckflow.domain.commands import SayMessage
 from duckflow.domain.events import ErrorReported, Event, Rewound, StoredEvent
 from duckflow.domain.live_updates import LiveUpdate
 from duckflow.domain.reduce.apply import apply
@@ -54,6 +55,8 @@ class Session:
         self._subscribers: list[Subscriber] = []
         self._changed = asyncio.Event()
         self._recent: list[Event] = []
+        self.unheard: list[SayMessage] = []
+        """Messages that arrived during the work, for the model's next decision (C6)."""
         self.state = new_state(session_id)
         self._take(log.load(session_id))
 
@@ -68,6 +71,11 @@ class Session:
         self._recent += [one.event for one in recorded]
         for one in recorded:
             self.show(one)
+
+    def steer(self, message: SayMessage) -> None:
+        """Keep a message for the next decision of the current work."""
+        self.unheard.append(message)
+        self._changed.set()
 
     def notify(self, key: str, **values: JsonValue) -> None:
         """Record a notice for the user."""

@@ -62,8 +62,12 @@ class TaskLoop(SessionPart):
         return True
 
     async def wait(self) -> None:
-        """Wait until the task list has ended or needs the user."""
-        await self._session.wait_until(lambda state: not state.background_runs or state.approval is not None)
+        """Wait until the task list has ended or needs the user, or the user says something."""
+        await self._session.wait_until(
+            lambda state: (
+                not state.background_runs or state.approval is not None or bool(self._session.unheard)
+            )
+        )
 
     async def aclose(self) -> None:
         """Stop working. A task list that waits for the user stays open; otherwise it is cancelled."""

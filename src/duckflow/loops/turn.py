@@ -26,14 +26,17 @@ from duckflow.loops.judging.judging import Judging
 from duckflow.loops.pacing import Pacing
 from duckflow.loops.session import SessionPart
 from duckflow.loops.steps import Steps
+from duckflow.loops.thinking.messages import MessageReader
 from duckflow.loops.thinking.model import DecisionModel
 from duckflow.pacemaker.rules import Consult, Go, Replan
+from duckflow.tools.shell import TAKE_OVER
 
 
 @dataclass(eq=False)
 class Turn(SessionPart):
     """Works on the open request of a session."""
 
+    _reader: MessageReader
     _model: DecisionModel
     _dispatcher: Dispatcher
     _pacing: Pacing
@@ -45,7 +48,7 @@ class Turn(SessionPart):
         """Record a message. It starts a request, or adds to the open request."""
         request = self._state.request
         added = request is not None and request.request_id == said.request_id
-        if not added or self._state.step == Step.AWAITING_APPROVAL:
+        if not added or self._state.step in (Step.AWAITING_APPROVAL, Step.DONE):
             self._steps.plan("the user said something else" if added else "a new request")
         self._session.record(said, *notices)
         if not added:
@@ -54,7 +57,7 @@ class Turn(SessionPart):
     async def work(self) -> RequestOutcome:
         """Run loops until the request ends or needs the user. Actions that are already queued come first."""
         outcome = await self._act() if self._state.queue else None
-        while outcome is None or await self._hook_wants_more(outcome):
+        while outcome is None or await self._hear() or await self._hook_wants_more(outcome):
             if self._hooks.halted:
                 return "stopped"
             outcome = await self._loop()
@@ -79,12 +82,28 @@ class Turn(SessionPart):
 
     async def _loop(self) -> RequestOutcome | None:
         """Run one loop. Return the outcome, None if another loop must follow."""
+        await self._hear()
         asked = await self._check()
         if asked is not None:
             return asked
         decision = await self._think()
         refused = await self._judge(decision)
         return await self._act(refused=refused)
+
+    async def _hear(self) -> bool:
+        """Record what the user said during the work, for the next decision. Return whether they did (C6)."""
+        request, asked, heard = self._state.request, self._state.approval, False
+        if request is None or (asked is not None and asked.action.operation == TAKE_OVER):
+            return False  # a command has run, and its effects are the user's to keep or not
+        while self._session.unheard:
+            said = self._session.unheard[0]
+            read = await self._reader.read(said.text, request.request_id, said.pictures)
+            self._session.unheard.remove(said)
+            if read is not None:
+                self.begin(read[0], *read[1])
+                await self._reader.look_ahead(read[0])
+                heard = True
+        return heard
 
     async def _check(self) -> RequestOutcome | None:
         """Go on, plan again, or ask the user. Return the outcome if the user is asked."""
@@ -124,6 +143,8 @@ class Turn(SessionPart):
 
     async def _conclude(self) -> RequestOutcome | None:
         """Continue as the decision says. After an error, plan again; after too many, ask the user (D5)."""
+        if self._session.unheard:
+            return None
         if self._state.status == Status.ERROR:
             return None if self._steps.recover() else self._ask(self._pacing.reason_to_ask())
         if self._state.set_aside and self._state.next_step != "continue":

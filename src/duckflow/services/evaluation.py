@@ -32,6 +32,12 @@ MOST_REQUIREMENTS = 12
 MOST_MISSING, MOST_LINES = 8, 5
 MOST_FIXES = 4
 
+_ADDED = (
+    "Since then the user has said:\n{said}\n\nList all requirements as they are now: repeat those that still "
+    "hold word for word, change what these words correct, leave out what they drop, add what they ask for. "
+    'Only if they ask for something else instead of the request, list that alone, with "replaces": true.'
+)
+
 _LINE, _CAUSE = 300, 1_000
 _NUMBER = lazy_regex(r"\A\s*(?:[-*•]|\(?\d{1,2}[.):])\s+")
 _PRIORITY = lazy_regex(r"\A\((?:priority )?([123])\)\s*|\s*\((?:priority )?([123])\)\s*\Z")
@@ -50,6 +56,7 @@ class RequirementList(Frozen):
 
     requirements: tuple[RequirementDraft, ...]
     profile: TaskProfile | None = None
+    replaces: bool = False
 
     @field_validator("profile", mode="before")
     @classmethod
@@ -62,21 +69,32 @@ class FoundRequirements(Frozen):
 
     requirements: tuple[RequirementItem, ...]
     profile: TaskProfile | None = None
+    replaces: bool = False
+    """True if the user's last words ask for something else instead of the earlier request."""
 
 
 def extract_task_requirements(
-    request: str, summary: str = ""
+    request: str, summary: str = "", known: Sequence[RequirementItem] = (), added: str = ""
 ) -> Question[RequirementList, FoundRequirements]:
-    """Ask for the requirements of a request. Without an answer, the request is the only requirement (J1)."""
+    """Ask for the requirements of a request. Without an answer, the request is the only requirement (J1).
+
+    With `known` requirements, ask how the words that the user has `added` since change them (C6).
+    """
+    about = spoken_text(summary)
+    if added:
+        about += [
+            *listed("Requirements so far:", (one.requirement for one in known)),
+            _ADDED.format(said=added),
+        ]
     return Question(
         asked=AskedModel(tier="fast", output="RequirementList"),
         prompt=lambda traits: question_request(
-            "RequirementList", traits, template("requirements"), spoken_text(summary), request
+            "RequirementList", traits, template("requirements"), about, request
         ),
         shape=RequirementList,
         check=_problems,
         read=lambda answer: FoundRequirements(
-            requirements=_items(answer.requirements), profile=answer.profile
+            requirements=_items(answer.requirements), profile=answer.profile, replaces=answer.replaces
         ),
         otherwise=lambda: FoundRequirements(requirements=plain_requirements(request)),
     )

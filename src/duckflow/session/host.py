@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from duckflow.app.app import App, open_app
 from duckflow.app.opening import Opening
 from duckflow.domain import commands
-from duckflow.domain.commands import SessionCommand, SessionResult
+from duckflow.domain.commands import SessionCommand, SessionResult, last_change, typed_line
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError, UsageError, UserError
 from duckflow.domain.events import (
@@ -27,11 +27,13 @@ from duckflow.domain.events import (
     TaskReported,
 )
 from duckflow.domain.files.changes import UndoReport
+from duckflow.domain.frozen import replace
 from duckflow.domain.habits import habit_of
 from duckflow.domain.live_updates import LiveUpdate
 from duckflow.domain.session_client import SessionUpdate, StatusChanged
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.outcomes import RequestOutcome
+from duckflow.i18n.answers import is_stop
 from duckflow.llm.endpoints import full_name
 from duckflow.loops.undo.rewind import changed_since, fork, rewind
 from duckflow.session.channel import Receipt, UpdateQueue
@@ -59,6 +61,14 @@ _AT_ONCE = (
     commands.ForgetMemories,
 )
 """Commands that are carried out at once, even while another command is at work."""
+_REQUEST_WORK = (
+    commands.SayMessage,
+    commands.AnswerShown,
+    commands.ChooseShown,
+    commands.AnswerInWords,
+    commands.ContinueWork,
+)
+"""Commands that let the model work, so that a message can steer them (C6)."""
 UpdateSubscriber = Callable[[SessionUpdate], None]
 _log = logging.getLogger(__name__)
 
@@ -77,6 +87,8 @@ class SessionHost:
         self._title = title
         self._waiting: list[Receipt] = []
         self._work: asyncio.Task[SessionResult] | None = None
+        self._steerable = False
+        """True while the model works on a request."""
         self._behind: set[asyncio.Task[None]] = set()
         self._reported = False
         self._stirred = asyncio.Event()
@@ -128,6 +140,8 @@ class SessionHost:
 
     def send(self, command: SessionCommand, *, guest: bool = False) -> Receipt:
         """Carry out a command at once or in its turn. Errors of a guest's command are recorded."""
+        if isinstance(command, commands.UndoWork) and command.upto is None:
+            command = replace(command, upto=last_change(self.state))
         receipt = Receipt(command, guest=guest)
         objection = self.standing(command, guest=guest)
         if objection or self.leaving:
@@ -139,6 +153,21 @@ class SessionHost:
             self._advance()
         return receipt
 
+    def waiting_lines(self) -> Sequence[str]:
+        """Return the messages and undos that the work has not taken yet, as typed, oldest first."""
+        waiting = (*self.app.session.unheard, *(one.command for one in self._waiting if not one.guest))
+        return [line for one in waiting if (line := typed_line(one))]
+
+    def take_back(self) -> Sequence[str]:
+        """Remove and return the messages and undos of this process that the work has not taken yet."""
+        lines, unheard = self.waiting_lines(), self.app.session.unheard
+        unheard.clear()
+        for receipt in [*self._waiting]:
+            if not receipt.guest and typed_line(receipt.command):
+                self._waiting.remove(receipt)
+                receipt.end(SessionResult())
+        return lines
+
     def standing(self, command: SessionCommand, *, guest: bool) -> str | None:
         """Return the objection to a command, empty if it can begin now, or None while it must wait."""
         state = self.state
@@ -146,7 +175,9 @@ class SessionHost:
             case _ if self.leaving:
                 return None
             case commands.CancelWork():
-                return "" if self.busy else "clients.nothing_runs"
+                return "" if self.busy or self._runs_behind() else "clients.nothing_runs"
+            case commands.SayMessage() if self._acts_at_once(command):
+                return ""
             case commands.SayMessage() | commands.UndoWork() | commands.RewindWork() if (
                 guest and self._driven
             ):
@@ -163,7 +194,27 @@ class SessionHost:
     def _acts_at_once(self, command: SessionCommand) -> bool:
         if isinstance(command, commands.StopBackground):
             return bool(self.state.background_runs) or not self.state.background_commands
+        if isinstance(command, commands.SayMessage):
+            return self._stops(command) or self._steers(command)
         return isinstance(command, _AT_ONCE)
+
+    def _runs_behind(self) -> bool:
+        return bool(self.state.background_runs or self.state.background_commands)
+
+    def _rests(self) -> bool:
+        request = self.state.request
+        return self.state.question is None and (request is None or request.outcome == "interrupted")
+
+    def _stops(self, message: commands.SayMessage) -> bool:
+        """Return whether a message only asks to stop what runs."""
+        return is_stop(message.text) and (self.busy or (self._runs_behind() and self.state.question is None))
+
+    def _steers(self, message: commands.SayMessage) -> bool:
+        """Return whether a message is for the current work. Commands and words for a shell are not."""
+        said, work = message.text, self._work
+        if not self._steerable or work is None or work.done() or message.later or habit_of(said):
+            return False
+        return find_custom(said, self.app.extensions.commands) is None and read_prompt(said) is None
 
     async def until_idle(self) -> None:
         """Wait until the session was idle long enough to be closed, or `leave` was called."""
@@ -220,8 +271,14 @@ class SessionHost:
             return
         self._work = asyncio.ensure_future(self._perform(receipt.command))
         self._work.add_done_callback(partial(self._ended, receipt))
+        self._steerable = isinstance(receipt.command, _REQUEST_WORK)
         self.show_status()
         receipt.take()
+        answers = not isinstance(receipt.command, commands.SayMessage)
+        for waiting in [*self._waiting]:  # what a guest said while a question was open
+            if answers and self._acts_at_once(waiting.command):
+                self._waiting.remove(waiting)
+                waiting.end(self._act(waiting.command))
 
     def _next(self) -> Receipt | None:
         state = self.state
@@ -261,11 +318,10 @@ class SessionHost:
 
     def _act(self, command: SessionCommand) -> SessionResult:
         match command:
-            case commands.CancelWork():
-                if self._driven:
-                    self.app.tasks.cancel()
-                if self._work is not None:
-                    self._work.cancel()
+            case commands.SayMessage() if not self._stops(command):
+                self.app.session.steer(command)
+            case commands.CancelWork() | commands.SayMessage():
+                self._cancel()
             case commands.StopBackground():
                 return SessionResult(objection="" if self.app.tasks.cancel() else "tasks.none")
             case commands.SetMode(mode=mode):
@@ -294,11 +350,25 @@ class SessionHost:
                 raise NotImplementedError(command)
         return SessionResult()
 
+    def _cancel(self) -> None:
+        """Stop the current work, else the request that waits for the background, else the background (C4)."""
+        request = self.state.request
+        if self._driven:
+            self.app.tasks.cancel()
+        if self._work is not None:
+            self._work.cancel()
+        elif request is not None and request.outcome != "interrupted" and self.state.question is None:
+            self.app.chat.interrupt()
+        else:
+            self.send(commands.StopBackground())
+
     async def _perform(self, command: SessionCommand) -> SessionResult:
         chat = self.app.chat
         match command:
             case commands.SayMessage(text=said) if habit := habit_of(said):
                 self.app.session.record(ErrorReported(key=f"habits.{habit}", notice=True))
+            case commands.SayMessage(text=said) if is_stop(said) and self._rests():
+                self.app.session.notify("clients.nothing_runs")
             case commands.SayMessage(text=said, pictures=pictures):
                 return await self._worked(chat.say(await self._meant(said), pictures))
             case commands.AnswerShown(answer=answer):
@@ -319,8 +389,8 @@ class SessionHost:
                 return await self._run_shell(line)
             case commands.StopBackground():
                 await chat.stop_commands()
-            case commands.UndoWork(wanted=wanted):
-                return SessionResult(report=await self._undo(wanted))
+            case commands.UndoWork(wanted=wanted, upto=upto):
+                return SessionResult(report=await self._undo(wanted, upto))
             case commands.RewindWork(before=before, part=part):
                 files, conversation = part != "conversation", part != "files"
                 app = self.app
@@ -334,10 +404,14 @@ class SessionHost:
         return SessionResult()
 
     async def _worked(self, work: Coroutine[Any, Any, RequestOutcome]) -> SessionResult:
-        outcome = await work
-        return SessionResult(
-            outcome=await self.app.chat.let_background_end(outcome) if self._driven else outcome
-        )
+        outcome, chat, unheard = await work, self.app.chat, self.app.session.unheard
+        while True:
+            if self._driven:
+                outcome = await chat.let_background_end(outcome)
+            if not unheard or self.state.question is not None:
+                return SessionResult(outcome=outcome)
+            said = unheard.pop(0)  # said when the work had all but ended
+            outcome = await chat.say(said.text, said.pictures)
 
     async def _meant(self, said: str) -> str:
         """Expand a user-defined command or a prompt of an MCP server to its text."""
@@ -350,13 +424,13 @@ class SessionHost:
         server, _, name = prompt.name.partition(".")
         return await self.app.mcp.prompt(server, name, prompt.argument)
 
-    async def _undo(self, wanted: str) -> UndoReport:
+    async def _undo(self, wanted: str, upto: str | None) -> UndoReport:
         undoing = self.app.undoing
         if wanted in ("", "all", "redo"):
-            return await (undoing.redo() if wanted == "redo" else undoing.undo_request())
+            return await (undoing.redo() if wanted == "redo" else undoing.undo_request(upto))
         if not wanted.isdecimal():
             raise UsageError("undo.wanted", wanted=wanted)
-        return await undoing.undo(int(wanted))
+        return await undoing.undo(int(wanted), upto)
 
     async def _run_shell(self, line: str) -> SessionResult:
         action = Action(operation=_SHELL, args={"command": line}, reasoning="the user ran it")

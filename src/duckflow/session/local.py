@@ -59,6 +59,15 @@ class LocalSession:
         """Send a command, to be carried out at once or in its turn."""
         return self.host.send(command)
 
+    @property
+    def waiting(self) -> Sequence[str]:
+        """Lines that were sent during the work and that it has not taken yet, oldest first."""
+        return self.host.waiting_lines()
+
+    def take_back(self) -> Sequence[str]:
+        """Remove and return the lines that wait."""
+        return self.host.take_back()
+
     def updates(self) -> AsyncIterator[SessionUpdate]:
         """Return all updates from now on."""
         updates = UpdateQueue()

@@ -23,6 +23,7 @@ from duckflow.domain.modes import MODES
 from duckflow.domain.questions.approval import Approval
 from duckflow.domain.questions.consultation import Consultation
 from duckflow.domain.session_client import SessionClient, SessionUpdate, StatusChanged
+from duckflow.i18n.answers import is_stop
 from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.actions import (
     CommandContext,
@@ -34,7 +35,7 @@ from duckflow.ui.commands.actions import (
     must_wait,
     name_command,
 )
-from duckflow.ui.commands.table import find_command, find_custom, read_command, read_prompt
+from duckflow.ui.commands.table import TypedCommand, find_command, find_custom, read_command, read_prompt
 from duckflow.ui.frontend import Frontend
 from duckflow.ui.input.editor import TextEditor
 from duckflow.ui.input.keyboard import Listener
@@ -77,6 +78,12 @@ class Conversation(Listener):
         self._began = 0.0
         self._own: str | None = None
         """Line typed in this window that is being carried out; empty for an answer, None for nothing."""
+        self._echoed = False
+        """True if that line is shown already, so that its event shows nothing."""
+        self._undos = 0
+        """Number of undos typed during work whose result this window shows itself."""
+        self._restored: list[str] = []
+        """Lines that a stop has put back, one after the other onto the input line."""
         self._left_open = ""
         self._pressed = -_DOUBLE_PRESS_S
         frontend.keyboard.listener = self
@@ -106,12 +113,16 @@ class Conversation(Listener):
             self._writer.line(text("attach.left", session=self._client.state.session_id), "yellow")
 
     def _show(self, update: SessionUpdate) -> None:
-        own = None if self._guest else self._own
+        own, said_here = None if self._guest else self._own, False
+        if isinstance(update, StoredEvent) and isinstance(update.event, UserMessage):
+            said_here, self._echoed = self._echoed, False
+            own = own if said_here else None
         match update:
             case StoredEvent(event=UserMessage(text=said)) if own and read_prompt(own):
                 self._writer.line(visible(said), "dim")
             case _:
-                self._screen.also = FOREIGN if own is None else ()
+                foreign = ("message",) if self._undos else FOREIGN
+                self._screen.also = foreign if own is None else ()
                 self._screen(update)
         match update:
             case StatusChanged(busy=busy):
@@ -176,7 +187,7 @@ class Conversation(Listener):
             await self._do(line)
             await self._rest()
         finally:
-            self._own = None
+            self._own, self._echoed = None, False
 
     async def _do(self, line: str) -> None:
         custom = find_custom(line, self._client.extensions.commands)
@@ -189,6 +200,7 @@ class Conversation(Listener):
         if typed is not None:
             await dispatch_in_turn(self._context, typed)
         elif not shell:
+            self._echoed = not self._guest
             await self._carry_out(commands.SayMessage(text=line))
         elif command := line[1:].strip():
             await self._carry_out(commands.RunShellCommand(command=command))
@@ -250,21 +262,32 @@ class Conversation(Listener):
     def view(self, columns: int) -> PromptView:
         """Return the lines above the prompt, and the status bar below it."""
         state = self._client.state
-        activity = self._screen.activity.lines(state, self._keyboard.inbox, columns)
+        queued = (*self._client.waiting, *self._keyboard.inbox, *self._restored)
+        activity = self._screen.activity.lines(state, queued, columns)
         return PromptView(activity, bar_lines(state, self._client.status, columns))
 
     def handle_line(self, line: str) -> bool:
-        """Run a slash command if it need not wait. Return False for every other line."""
+        """Run a slash command if it need not wait, and send a message to the current work (C6).
+
+        Return False for every other line, which waits until the work has ended.
+        """
         self._pressed = -_DOUBLE_PRESS_S  # a user who types a line does not want to leave
+        asyncio.get_running_loop().call_soon(self._restore)
         if habit_of(line):
             self._screen.said(line)
             return follow_habit(self._context, line)
         typed = read_command(line)
-        if typed is None or find_custom(line, self._client.extensions.commands) is not None:
+        if find_custom(line, self._client.extensions.commands) is not None:
             return False
+        if typed is None:
+            return self._steer(line)
         command = find_command(typed.name)
         if command is not None and must_wait(self._context, command):
-            return False
+            if command.name != "undo" or self._guest or not self._client.busy:
+                return False
+            self._screen.said(line)
+            self._start(self._undo_later(typed))  # at once, because it is meant for the current state
+            return True
         self._screen.said(line)
         work = dispatch_command(self._context, typed)
         if work is not None:
@@ -281,13 +304,40 @@ class Conversation(Listener):
         with errors_shown(self._writer):
             await work
 
+    def _steer(self, line: str) -> bool:
+        """Send a message to the current work. Return False if it must wait, or nothing is being done."""
+        if self._guest or not self._client.busy or line.startswith("!") or read_prompt(line):
+            return False
+        if is_stop(line):
+            self._screen.said(line)
+        elif name_command(self._context, line):
+            return True
+        self._client.send(commands.SayMessage(text=line))
+        return True
+
+    async def _undo_later(self, typed: TypedCommand) -> None:
+        self._undos += 1
+        try:
+            await dispatch_in_turn(self._context, typed)
+        finally:
+            self._undos -= 1
+
     def stop(self) -> None:
-        """Esc: stop the work, and put waiting messages back on the input line."""
-        if self._client.busy or self._guest:
-            self._client.send(commands.CancelWork())
-            waiting = self._keyboard.inbox.take_all()
-            typed = self._keyboard.swap_line("")
-            self._keyboard.swap_line("\n".join([*waiting, *([typed] if typed else [])]))
+        """Esc: stop the work or the background, and put waiting lines back, one after the other."""
+        client = self._client
+        if client.busy or self._guest or client.state.background_runs or client.state.background_commands:
+            self._restored = [*client.take_back(), *self._keyboard.inbox.take_all(), *self._restored]
+            client.send(commands.CancelWork())
+            if typed := self._keyboard.swap_line(""):
+                self._restored.append(typed)
+            self._restore()
+
+    def _restore(self) -> None:
+        """Put the next line back that a stop has taken, if the input line is empty."""
+        if self._restored and (typed := self._keyboard.swap_line(self._restored[0])):
+            self._keyboard.swap_line(typed)
+        elif self._restored:
+            del self._restored[0]
 
     def interrupt(self) -> None:
         """Ctrl-C: stop the work, else clear the line, else leave. A guest does not stop the work."""
@@ -297,8 +347,8 @@ class Conversation(Listener):
             self.leave()
         elif self._client.busy and not self._guest:
             self.stop()
-        elif self._keyboard.swap_line(""):
-            return
+        elif self._keyboard.swap_line("") or self._restored:
+            self._restored.clear()
         elif self._guest:
             self.leave()
         else:

@@ -81,7 +81,22 @@ def find_requirements(state: AgentState, event: events.RequirementsFound) -> Age
     request = state.request
     if request is None:
         return state
-    objective = replace(request.objective, requirements=event.requirements)
+    if event.replaces:
+        said = request.objective.added
+        fresh = TaskObjective(request=said, revision=request.objective.revision)
+        request = replace(
+            request, text=said, objective=fresh, changed=(), removed=(), failing=(), commands=(), ran=False
+        )
+    known = {one.requirement: one for one in request.objective.requirements}
+    kept = tuple(
+        replace(
+            one, satisfaction=known[one.requirement].satisfaction, evidence=known[one.requirement].evidence
+        )
+        if one.requirement in known
+        else one
+        for one in event.requirements
+    )
+    objective = replace(request.objective, requirements=kept, added="")
     profile = request.profile or event.profile
     found = replace(state, request=replace(request, objective=objective, profile=profile))
     return tell(found, event.told) if event.told else found
@@ -125,7 +140,8 @@ def note_declined(request: Request, event: events.ActionFinished, target: str) -
     """Record an action that the user refused. Its loop counts for no limit, and may be tried again."""
     line = _line(f"{event.evidence_id} {event.operation} {target}: {event.text}")
     current = request.objective.current
-    noted = replace(current, tried=current.tried[:-1], declined=(*current.declined, line)[-MOST_LINES:])
+    declined = current.declined if event.declined == "outdated" else (*current.declined, line)[-MOST_LINES:]
+    noted = replace(current, tried=current.tried[:-1], declined=declined)
     if event.task_id is not None:
         noted = replace(noted, tried=current.tried)
     loops = request.loops if event.task_id is not None else max(request.loops - 1, 0)
@@ -262,10 +278,11 @@ def renew(objective: TaskObjective, said: str = "") -> TaskObjective:
 
     The user may have changed files meanwhile, so actions that changed no file may be repeated.
     """
-    request = objective.request
+    request, added = objective.request, objective.added
     if said.strip():
         request = head_and_tail(f"{request}\n\n{said.strip()}", _REQUEST)
-    return replace(objective, request=request, iterations=0, revision=objective.revision + 1)
+        added = head_and_tail(f"{added}\n\n{said}".strip(), _REQUEST)
+    return replace(objective, request=request, added=added, iterations=0, revision=objective.revision + 1)
 
 
 def _scored(

@@ -173,6 +173,8 @@ class TaskObjective(Frozen):
 
     request: str
     requirements: tuple[RequirementItem, ...] = ()
+    added: str = ""
+    """Words of the user that the requirements do not contain yet."""
     iterations: int = 0
     """Number of evaluations since the user's last message."""
     attempts: tuple[AttemptResult, ...] = ()

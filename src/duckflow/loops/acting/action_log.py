@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from duckflow.domain.decision import Action
-from duckflow.domain.errors import Refused, SaidNo, ToolError, UserError
+from duckflow.domain.errors import Outdated, Refused, SaidNo, ToolError, UserError
 from duckflow.domain.events import ActionFinished, ActionOutcome, ActionStarted, Declined
 from duckflow.domain.files.changes import FileChange, ToolEffect
 from duckflow.domain.lines import line
@@ -84,7 +84,7 @@ class ActionLog(SessionPart):
         about = failure_of(error, path if isinstance(path, str) else None)
         declined: Declined | None = None
         if isinstance(error, SaidNo):
-            declined = "before" if error.before else "now"
+            declined = "before" if error.before else "outdated" if isinstance(error, Outdated) else "now"
         return self.end(action, outcome, about, (), task_id, declined)
 
     def end(

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from duckflow.dialects.dialect import DecisionResult
 from duckflow.domain import events
 from duckflow.domain.decision import Action
-from duckflow.domain.errors import Refused, SaidNo, ToolError, UsageError
+from duckflow.domain.errors import Outdated, Refused, SaidNo, ToolError, UsageError
 from duckflow.domain.frozen import replace
 from duckflow.domain.questions.approval import Approval
 from duckflow.domain.reduce.objective import digest_of
 from duckflow.domain.state import purpose_of
+from duckflow.domain.text import cut
 from duckflow.domain.work.plan import Task
 from duckflow.loops.acting.command_effects import CommandEffects
 from duckflow.loops.acting.gate import Gate, ReviewedCall
@@ -24,7 +25,9 @@ from duckflow.safety.uncancelled import shielded
 from duckflow.tools.catalogue import Catalogue, ResolvedCall
 from duckflow.tools.shell import TAKE_OVER
 
+OUTDATED = "outdated: the user said “{said}” before this began. Decide again with what they said."
 SAID_NO_BEFORE = "The user said no to exactly this before. Do not propose it again, do what they want."
+_SAID = 200
 
 
 @dataclass(eq=False)
@@ -57,11 +60,20 @@ class Dispatcher(SessionPart):
             self._session.notify("decision.doubt", doubt=decision.objection)
 
     async def run_queue(self) -> bool:
-        """Run the queued actions. Return False if the next action waits for the user's approval."""
+        """Run the queued actions. Return False if the next action waits for the user's approval.
+
+        What the user says meanwhile outdates them, except what they approved, and the effects of a command
+        that has run (C6).
+        """
         await self._catalogue.source.ready()
         await self._effects.discard_unwanted(self._state)
         while self._state.queue:
-            if not await self._run_next(self._state.queue[0]):
+            said, action = self._session.unheard, self._state.queue[0]
+            if said and self._state.approved is None and action.operation != TAKE_OVER:
+                self._runner.log.refuse(
+                    action, Outdated(OUTDATED.format(said=cut(said[0].text, _SAID))), None
+                )
+            elif not await self._run_next(action):
                 return False
         return True
 

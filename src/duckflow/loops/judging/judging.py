@@ -57,9 +57,9 @@ class Judging(SessionPart):
     def begin(self, decision: Decision, named: Sequence[str] = ()) -> None:
         """Start a background search for requirements, unless the decision named them or is only talk (J1)."""
         request = self._state.request
-        if request is None or request.objective.requirements:
+        if request is None or (request.objective.requirements and not request.objective.added):
             return
-        wanted = named_requirements(named)
+        wanted = named_requirements(named) if not request.objective.requirements else ()
         if wanted and request.profile not in TALK:
             self._session.record(RequirementsFound(requirements=wanted))
             return
@@ -186,16 +186,17 @@ class Judging(SessionPart):
             await asyncio.gather(self._search, return_exceptions=True)
             self._search = None
         now = self._state.request or request
-        if not now.objective.requirements and not self._is_talk(now):
+        missing = not now.objective.requirements or now.objective.added
+        if missing and not self._is_talk(now):
             await self._find_requirements(now)
         return self._state.request or now
 
     async def _find_requirements(self, request: Request, *, tells: bool = False) -> None:
         """Ask a model for the requirements. With `tells`, the deciding model sees them, too."""
-        asked = request.objective.request
-        found = await self._advisor.ask(
-            extract_task_requirements(asked, summary_of(self._state, with_request=False))
-        )
+        asked, known = request.objective.request, request.objective.requirements
+        added = request.objective.added if known else ""
+        summary = summary_of(self._state, with_request=False)
+        found = await self._advisor.ask(extract_task_requirements(asked, summary, known, added))
         now = self._state.request
         if now is None or (now.request_id, now.objective.request) != (request.request_id, asked):
             return
@@ -204,7 +205,10 @@ class Judging(SessionPart):
         wanted = () if talk else found.requirements
         tells = tells and by == "model" and not await self._advisor.is_small("creative")
         told = requirements_text(wanted) if tells else ""
-        self._session.record(RequirementsFound(requirements=wanted, by=by, profile=found.profile, told=told))
+        replaces = found.replaces and bool(added)
+        self._session.record(
+            RequirementsFound(requirements=wanted, by=by, profile=found.profile, told=told, replaces=replaces)
+        )
 
     async def _verdict(self, case: EvaluationCase, facts: Sequence[Fact]) -> SatisfactionEvaluation:
         by_facts = judge_by_facts(case, facts)

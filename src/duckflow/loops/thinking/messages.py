@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ErrorReported, UserMessage
 from duckflow.domain.model import Picture
+from duckflow.i18n.answers import is_go_on
 from duckflow.i18n.catalogue import text
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.hooks.hooks import Hooks
@@ -45,7 +46,11 @@ class MessageReader(SessionPart):
         pictures = (*pasted, *mentioned)
         if pasted and not said.strip():
             said = text("pictures.alone")
-        message = UserMessage(request_id=request_id, text=said, note=note, added=added, pictures=pictures)
+        request = self._state.request
+        resumes = request is not None and request.request_id == request_id and is_go_on(said)
+        message = UserMessage(
+            request_id=request_id, text=said, note=note, added=added, pictures=pictures, resumes=resumes
+        )
         return message, problems
 
     async def look_ahead(self, said: UserMessage) -> None:

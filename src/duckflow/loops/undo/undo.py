@@ -71,14 +71,17 @@ class Undo(SessionPart):
     _kept: KeptFiles
     _log: SqliteEventLog
 
-    async def undo(self, count: int = 1) -> UndoReport:
-        """Undo the last `count` actions that changed files, in this session and if needed an earlier one."""
-        known = await self._known(count)
+    async def undo(self, count: int = 1, upto: str | None = None) -> UndoReport:
+        """Undo the last `count` actions that changed files, in this session and if needed an earlier one.
+
+        With `upto`, leave the changes after that one as they are.
+        """
+        known = await self._known(count, upto)
         return await self._take_back(undoable(known)[-count:] if count > 0 else (), known)
 
-    async def undo_request(self) -> UndoReport:
+    async def undo_request(self, upto: str | None = None) -> UndoReport:
         """Undo those changes of the last request that were not undone yet."""
-        known = await self._known()
+        known = await self._known(upto=upto)
         open_still = undoable(known)
         last = open_still[-1].request_id if open_still else ""
         return await self._take_back([one for one in open_still if one.request_id == last], known)
@@ -103,9 +106,12 @@ class Undo(SessionPart):
             made = [one for one in made if one.request_id == made[-1].request_id]
         return "".join((await Differences(self._workspace, self._kept).since(made)).values())
 
-    async def _known(self, count: int = 1) -> Sequence[ChangeSet]:
+    async def _known(self, count: int = 1, upto: str | None = None) -> Sequence[ChangeSet]:
         """Return this session's change sets. If they are too few, those of an earlier session come first."""
         own = self._state.change_sets
+        if upto is not None:
+            ids = [one.action_id for one in own]
+            own = own[: ids.index(upto) + 1] if upto in ids else ()
         if len(undoable(own)) >= count:
             return own
         return (

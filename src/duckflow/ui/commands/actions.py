@@ -175,6 +175,14 @@ def _cancel_waits(context: CommandContext) -> bool:
     return context.guest or (bool(state.background_commands) and not state.background_runs)
 
 
+def say_later(context: CommandContext, argument: str) -> None:
+    """Send a message that waits until the current work has ended."""
+    if argument:
+        context.client.send(commands.SayMessage(text=argument, later=True))
+    else:
+        context.writer.line(text("chat.later_usage"), "yellow")
+
+
 async def show_difference(context: CommandContext, argument: str) -> None:
     """Show the changes since the last request or the session began."""
     if argument not in ("", "session"):
@@ -337,6 +345,7 @@ ACTIONS: Mapping[str, Callable[[CommandContext, str], Awaitable[object] | None]]
     "plan": lambda context, _: context.writer.line(plan_tree(context.client.state)),
     "tasks": lambda context, _: context.writer.line(tasks_tree(context.client.state)),
     "cancel": lambda context, _: cancel_tasks(context),
+    "later": say_later,
     "diff": show_difference,
     "undo": undo,
     "rewind": rewind,

@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, Command] = {
         Command("plan", ("計画",)),
         Command("tasks", ("タスク",)),
         Command("cancel", ("中止",)),
+        Command("later", ("後で",), "TEXT"),
         Command("diff", ("差分",), "[session]", now=False),
         Command("undo", ("取り消し", "元に戻す"), "[N|redo]", now=False),
         Command("rewind", ("巻き戻し",), "[N [files|conversation]]", now=False),
@@ -63,7 +64,7 @@ COMMANDS: Mapping[str, Command] = {
 """All commands, in the order of the help. The catalogue describes each under `commands.NAME`."""
 
 IN_SECOND_WINDOW = frozenset(
-    "status goal plan tasks cancel undo rewind mode effort cost expand quit".split()  # noqa: SIM905
+    "status goal plan tasks cancel later undo rewind mode effort cost expand quit".split()  # noqa: SIM905
 )
 """Commands that also work in a second window of a session."""
 _MAX_HELP_CHARS = 200
@@ -78,6 +79,7 @@ _MEANT_FOR = {
     "fork": "branch copy duplicate",
     "resume": "continue session sessions load open chats",
     "cancel": "stop abort kill halt 停止",
+    "later": "queue afterwards あとで",
     "mode": "auto yolo",
     "model": "models provider llm",
     "permissions": "permission approvals approval sandbox allowed-tools allow",

@@ -172,6 +172,9 @@ def _describe_action(event: events.ActionFinished, action: Action | None) -> Eve
         return None  # the user's answer was shown
     if event.declined == "before":
         return EventDescription("action", text("action.declined_before"), "quiet")
+    if event.declined == "outdated":
+        did = action_name(event.operation, action.args if action else {}, event.path, done=False)
+        return EventDescription("action", text("action.outdated", did=did), "quiet")
     if event.unchanged:
         return EventDescription("action", text("action.unchanged", path=on_one_line(event.path or "")))
     ended = event.operation == _COMMAND and event.outcome == "ok"
