@@ -92,7 +92,7 @@ async def test_a_client_sends_commands_and_sees_everything_that_comes_of_them(fo
 async def test_commands_wait_their_turn_and_some_act_beside_the_work(folder: Path, tmp_path: Path):
     gate = Gate(tmp_path / "gate")
     async with opened(folder, gate.hold(decision("Never.")), decision("Second.")) as (host, _):
-        first, second = host.send(SayMessage(text="one")), host.send(SayMessage(text="two"))
+        first, second = host.send(SayMessage(text="one")), host.send(SayMessage(text="two", later=True))
         await gate.wait_until_asked()
         assert (first.taken.done(), second.taken.done()) == (True, False)
         assert (await host.send(SetMode(mode="plan"))) == SessionResult()
@@ -119,8 +119,9 @@ async def test_G1_a_guest_may_ask_about_a_change_may_not_edit_it_and_hears_error
         assert (folder / "a.txt").read_text() == "two\n", "the window that shows it may change it"
         with pytest.raises(UsageError):
             await host.send(UndoWork(wanted="nonsense"), guest=True)
-        errors = [one.event for one in updates.pending() if isinstance(one, StoredEvent)]
-        assert [one.key for one in errors if isinstance(one, ErrorReported)] == ["undo.wanted"]
+        shown = [one.event for one in updates.pending() if isinstance(one, StoredEvent)]
+        assert [one.text for one in shown if isinstance(one, UserMessage)] == ["Write a.txt", "And this"]
+        assert [one.key for one in shown if isinstance(one, ErrorReported)] == ["undo.wanted"]
 
 
 async def test_another_process_is_heard_through_the_inbox_and_a_program_keeps_its_requests(folder: Path):

@@ -86,8 +86,8 @@ def test_no_with_a_reason_changes_nothing(folder: Path):
 
 
 def test_keys_typed_ahead_are_no_answer(folder: Path, gate: Gate):
-    """SAFETY 8: a line typed before the question was shown is a queued message, not an answer."""
-    answers = [gate.hold(WRITE), decision("I leave it."), decision("You said y.")]
+    """SAFETY 8: a line typed before the question was shown is a message for the work, not an answer (C6)."""
+    answers = [gate.hold(WRITE), WRITE, decision("I leave it.")]
     with conversation(folder, *answers) as terminal:
         ready(terminal)
         terminal.type("Write a.txt\r")
@@ -96,10 +96,10 @@ def test_keys_typed_ahead_are_no_answer(folder: Path, gate: Gate):
         terminal.wait_for("queued: y")
         gate.open()
         terminal.wait_for("Allow it?")
+        assert "you said something else: " in terminal.text
         assert not (folder / "a.txt").exists()
         terminal.type("n leave it\r")
         terminal.wait_for("I leave it.")
-        terminal.wait_for("You said y.")
     assert not (folder / "a.txt").exists()
 
 
@@ -136,8 +136,8 @@ def test_an_answer_right_after_a_command_is_not_swallowed(folder: Path):
         assert "> y" not in terminal.text
 
 
-def test_messages_typed_while_it_works_wait_their_turn(folder: Path, gate: Gate):
-    """M1: the prompt stays open, and typed text appears only there."""
+def test_messages_typed_while_it_works_go_into_the_next_decision(folder: Path, gate: Gate):
+    """C6, M1: the prompt stays open, and typed text appears only there."""
     with conversation(folder, gate.hold(decision("Here it is.")), decision("Second.")) as terminal:
         ready(terminal)
         terminal.type("one\r")

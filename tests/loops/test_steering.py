@@ -1,0 +1,207 @@
+"""C6, C4: what the user says during the work reaches the next decision; stopped work can be continued."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from duckflow.domain.commands import SayMessage
+from duckflow.domain.events import (
+    ActionFinished,
+    ActionStarted,
+    Evaluated,
+    RequestFinished,
+    RequirementsFound,
+    StoredEvent,
+    UserMessage,
+)
+from fakes.engine import Watched, action, decision, engine
+from fakes.gate import Gate
+
+WRITE = action("write_file", path="a.txt", content="argv\n")
+OTHER = action("write_file", path="a.txt", content="argparse\n")
+INSTEAD = "use argparse instead"
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Gate:
+    return Gate(tmp_path / "gate")
+
+
+async def test_C6_words_typed_while_the_model_thinks_outdate_its_actions(folder: Path, gate: Gate):
+    answers = [gate.hold(decision("", WRITE, WRITE)), decision("", OTHER), decision("Done.")]
+    async with engine(folder, *answers) as duck:
+        work = asyncio.ensure_future(duck.app.chat.say("Write a parser"))
+        await gate.wait_until_asked()
+        duck.app.session.steer(SayMessage(text=INSTEAD))
+        gate.open()
+        assert await work == "done"
+        assert (folder / "a.txt").read_text() == "argparse\n"
+        first = duck.of(ActionFinished)[0]
+        assert (first.outcome, first.declined, len(first.not_run)) == ("refused", "outdated", 1)
+        assert f"outdated: the user said “{INSTEAD}”" in first.text
+        said = duck.of(UserMessage)
+        assert [one.text for one in said] == ["Write a parser", INSTEAD]
+        assert len({one.request_id for one in said}) == 1
+        finished = duck.state.finished
+        assert finished is not None
+        assert not any(one.declined for one in (*finished.objective.attempts, finished.objective.current))
+
+
+async def test_C6_a_reply_that_would_end_the_work_does_not_end_it(folder: Path, gate: Gate):
+    async with engine(
+        folder, gate.hold(decision("All done.")), decision("", OTHER), decision("Now.")
+    ) as duck:
+        work = asyncio.ensure_future(duck.app.chat.say("Write a parser"))
+        await gate.wait_until_asked()
+        duck.app.session.steer(SayMessage(text=INSTEAD))
+        gate.open()
+        assert await work == "done"
+        assert len(duck.of(RequestFinished)) == 1
+        assert (folder / "a.txt").read_text() == "argparse\n"
+
+
+def steer_at(duck: Watched, kind: type, *said: str) -> None:
+    """Let the user speak at the first event of this kind."""
+    words = list(said)
+
+    def watch(what: object) -> None:
+        if isinstance(what, StoredEvent) and isinstance(what.event, kind):
+            while words:
+                duck.app.session.steer(SayMessage(text=words.pop(0)))
+
+    duck.app.session.subscribe(watch)
+
+
+async def test_C6_a_running_command_counts_and_what_follows_it_is_outdated(folder: Path):
+    run = {"operation": "shell.run", "args": {"command": "echo kept > kept.txt"}}
+    answers = [decision("", run, WRITE), decision("", OTHER), decision("Ok.")]
+    async with engine(folder, *answers, mode="auto") as duck:
+        steer_at(duck, ActionStarted, INSTEAD)
+        assert await duck.app.chat.say("Write a parser") == "done"
+        assert (folder / "kept.txt").read_text() == "kept\n", "the command is not killed, its effects count"
+        assert (folder / "a.txt").read_text() == "argparse\n"
+        declined = [one.operation for one in duck.of(ActionFinished) if one.declined]
+        assert declined == ["file_ops.write_file"]
+
+
+async def test_C6_lines_are_heard_one_by_one_and_never_merged(folder: Path):
+    answers = [decision("", WRITE), decision("", OTHER), decision("Ok.")]
+    async with engine(folder, *answers) as duck:
+        steer_at(duck, ActionStarted, INSTEAD, "and add --version")
+        assert await duck.app.chat.say("Write a parser") == "done"
+        assert [one.text for one in duck.of(UserMessage)][1:] == [INSTEAD, "and add --version"]
+        told = [one.text.partition("\n")[0] for one in duck.state.transcript if one.said]
+        assert told[1:] == [INSTEAD, "and add --version"]
+
+
+async def test_C6_what_is_said_during_the_verdict_goes_on_with_the_same_request(folder: Path):
+    answers = [decision("", WRITE), decision("Ok."), decision("", OTHER), decision("Ok, argparse.")]
+    async with engine(folder, *answers) as duck:
+        steer_at(duck, Evaluated, INSTEAD)
+        assert await duck.app.chat.say("Write a parser") == "done"
+        assert (folder / "a.txt").read_text() == "argparse\n"
+        assert len(duck.of(RequestFinished)) == 1
+
+
+FIRST = {"requirements": [{"requirement": "a parser is there"}, {"requirement": "it uses argv"}]}
+SECOND = {"requirements": [{"requirement": "a parser is there"}, {"requirement": "it uses argparse"}]}
+
+
+SCORES = [{"requirement": str(n), "score": 1.0, "evidence": ["reply", "e1", "e2", "e3"]} for n in (1, 2)]
+CONTENT = {
+    "for": "SatisfactionEvaluation",
+    "text": json.dumps({"requirement_scores": SCORES, "completion_recommendation": True}),
+}
+
+
+def listing(answer: dict[str, Any]) -> dict[str, Any]:
+    return {"for": "RequirementList", "text": json.dumps(answer)}
+
+
+async def test_C6_the_requirements_follow_the_new_words(folder: Path):
+    answers = [
+        decision("", WRITE),
+        decision("", OTHER),
+        decision("Ok."),
+        listing(FIRST),
+        listing(SECOND),
+        CONTENT,
+    ]
+    async with engine(folder, *answers) as duck:
+        steer_at(duck, RequirementsFound, INSTEAD)
+        await duck.app.chat.say("Write a parser")
+        found = [[one.requirement for one in event.requirements] for event in duck.of(RequirementsFound)]
+        assert found == [["a parser is there", "it uses argv"], ["a parser is there", "it uses argparse"]]
+
+
+async def stopped(duck: Watched, gate: Gate, said: str) -> None:
+    """Say something, and stop while the model answers from the gate."""
+    work = asyncio.ensure_future(duck.app.chat.say(said))
+    await gate.wait_until_asked()
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+
+
+@pytest.mark.parametrize("words", ["go on", "続けて"])
+async def test_C4_go_on_continues_the_stopped_request(folder: Path, gate: Gate, words: str):
+    """Its goal, requirements, evidence and title stay."""
+    goal = {"state_delta": {"goal": "a parser"}}
+    answers = [decision("", WRITE, **goal), gate.hold(decision("late")), decision("Done.")]
+    async with engine(folder, *answers, listing(FIRST), listing(SECOND), CONTENT) as duck:
+        await stopped(duck, gate, "Write a parser")
+        before = duck.state.request
+        assert before is not None
+        assert await duck.app.chat.say(words) == "done"
+        after = duck.state.finished
+        assert after is not None
+        assert (after.request_id, after.text, after.changed) == (
+            before.request_id,
+            "Write a parser",
+            ("a.txt",),
+        )
+        assert after.objective.request == "Write a parser"
+        assert [one.requirement for one in after.objective.requirements] == [
+            "a parser is there",
+            "it uses argv",
+        ]
+        assert duck.state.items.goal == "a parser"
+
+
+async def test_C4_a_correction_after_a_stop_extends_the_request(folder: Path, gate: Gate):
+    answers = [decision("", WRITE), gate.hold(decision("late")), decision("", OTHER), decision("Done.")]
+    async with engine(folder, *answers, listing(FIRST), listing(SECOND), CONTENT) as duck:
+        await stopped(duck, gate, "Write a parser")
+        assert await duck.app.chat.say(INSTEAD) == "done"
+        after = duck.state.finished
+        assert after is not None
+        assert after.objective.request == f"Write a parser\n\n{INSTEAD}"
+        assert after.objective.requirements[-1].requirement == "it uses argparse"
+
+
+async def test_C4_another_wish_after_a_stop_does_not_resume_the_work(folder: Path, gate: Gate):
+    other = {"requirements": [{"requirement": "the capital is named"}], "replaces": True}
+    answers = [decision("", WRITE), gate.hold(decision("late")), decision("Paris.")]
+    async with engine(folder, *answers, listing(FIRST), listing(other)) as duck:
+        await stopped(duck, gate, "Write a parser")
+        assert await duck.app.chat.say("What is the capital of France?") == "done"
+        after = duck.state.finished
+        assert after is not None
+        assert after.objective.request == "What is the capital of France?"
+        assert after.changed == ()
+
+
+async def test_C6_words_that_were_not_heard_before_a_stop_are_kept(folder: Path, gate: Gate):
+    async with engine(folder, gate.hold(decision("late")), decision("", OTHER), decision("Done.")) as duck:
+        work = asyncio.ensure_future(duck.app.chat.say("Write a parser"))
+        await gate.wait_until_asked()
+        duck.app.session.steer(SayMessage(text=INSTEAD))
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        assert [one.text for one in duck.of(UserMessage)] == ["Write a parser", INSTEAD]
+        assert duck.of(RequestFinished)[-1].outcome == "interrupted"
+        assert await duck.app.chat.say("go on") == "done"
