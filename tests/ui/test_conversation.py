@@ -91,7 +91,7 @@ def test_keys_typed_ahead_are_no_answer(folder: Path, gate: Gate):
     with conversation(folder, *answers) as terminal:
         ready(terminal)
         terminal.type("Write a.txt\r")
-        terminal.wait_for("thinking…")
+        terminal.wait_until(gate.asked)
         terminal.type("y\r")
         terminal.wait_for("queued: y")
         gate.open()
@@ -141,7 +141,7 @@ def test_messages_typed_while_it_works_go_into_the_next_decision(folder: Path, g
     with conversation(folder, gate.hold(decision("Here it is.")), decision("Second.")) as terminal:
         ready(terminal)
         terminal.type("one\r")
-        terminal.wait_for("thinking…")
+        terminal.wait_until(gate.asked)
         terminal.type("two\r")
         terminal.wait_for("⋯ queued: two")
         terminal.type("dra")
