@@ -120,7 +120,7 @@ async def test_G1_a_guest_may_ask_about_a_change_may_not_edit_it_and_hears_error
         with pytest.raises(UsageError):
             await host.send(UndoWork(wanted="nonsense"), guest=True)
         shown = [one.event for one in updates.pending() if isinstance(one, StoredEvent)]
-        assert [one.text for one in shown if isinstance(one, UserMessage)] == ["Write a.txt", "And this"]
+        assert [one.text for one in shown if isinstance(one, UserMessage)] == ["Write a.txt", "Why?"]
         assert [one.key for one in shown if isinstance(one, ErrorReported)] == ["undo.wanted"]
 
 
