@@ -7,6 +7,7 @@ from typing import Any
 
 from duckflow.domain.events import (
     ActionFinished,
+    ApprovalAnswered,
     DecisionMade,
     PlanChanged,
     Reply,
@@ -194,6 +195,17 @@ async def test_C1_an_approval_of_the_background_is_asked_in_the_chat_while_the_l
         assert [task.status for task in duck.of(TaskFinished)] == ["completed", "failed"]
         assert "one is enough" in duck.of(TaskFinished)[-1].result
     assert not (folder / "b.txt").exists()
+
+
+async def test_C4_a_cancelled_list_withdraws_its_question_which_is_no_answer_of_the_user(folder: Path):
+    async with engine(folder, run_tasks(WRITE_A), decision("Stopped."), mode="ask") as duck:
+        await duck.app.chat.say("write a")
+        await duck.app.session.wait_until(lambda state: state.approval is not None)
+        assert duck.app.tasks.cancel()
+        await ended(duck)
+        assert duck.state.approval is None
+        assert (duck.of(ApprovalAnswered), duck.state.refused, duck.state.asks_instead) == ([], (), False)
+        assert duck.of(TaskReported)[0].status == "cancelled"
 
 
 async def test_the_chats_own_question_waits_until_that_of_the_background_is_answered(folder: Path):

@@ -341,6 +341,16 @@ async def test_revise_keeps_known_steps_and_what_was_done_for_them_B2():
     assert tools.goals == []
 
 
+async def test_a_step_with_a_new_description_is_open_again_B4():
+    done = plan(step("a", task_list=tasks("completed")), step("b", task_list=tasks("failed", of="y")))
+    tools = Bench(planned(done))
+    await tools.call("revise", steps=[{"step_id": "step_a", "description": "6 by 6"}, {"step_id": "step_b"}])
+    assert [(one.status, len(one.task_list)) for one in tools.state.active_plan.steps] == [
+        ("pending", 0),
+        ("failed", 1),
+    ]
+
+
 async def test_a_plan_that_was_revised_is_not_approved_any_more_B7():
     tools = Bench(planned(plan(step("a"), step("b"), risk="high", approved=True)))
     await tools.call("revise", steps=[{"step_id": "step_b"}], goal="Less")

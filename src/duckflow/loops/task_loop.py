@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from duckflow.domain.events import ActionFinished, ApprovalAnswered, TaskFinished, TaskListStarted
+from duckflow.domain.events import ActionFinished, TaskFinished, TaskListStarted
 from duckflow.domain.frozen import replace
 from duckflow.domain.work.plan import Task, TaskList, new_id
 from duckflow.loops.acting.dispatcher import Dispatcher
@@ -116,9 +116,6 @@ class TaskLoop(SessionPart):
 
     def _give_up(self) -> None:
         """Record that the list was cancelled (C4). Not async, so that no other event can come in between."""
-        if (approval := self._state.approval) is not None and self._asks():
-            answered = ApprovalAnswered(approval_id=approval.approval_id, yes=False, reason=CANCELLED)
-            self._session.record(answered)
         if (task := self._next()) is not None:
             self._finish(task, CANCELLED, completed=False)
         if self._state.task_list is not None:

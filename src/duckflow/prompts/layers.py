@@ -52,6 +52,7 @@ _LABELS = {
     "open_questions": "Open questions",
 }
 UNATTENDED = "No user is there to answer. What needs their consent (high risk, the network) ends the run.\n"
+_ASIDE = "reply to what they said, and they are asked again, or propose something else instead."
 _TASK = 120
 _STATUS = {
     Status.ERROR: ", the last action failed",
@@ -132,8 +133,12 @@ def procedure_text(step: Step) -> str:
 
 
 def _background(state: AgentState) -> Iterator[str]:
+    if state.set_aside:
+        yield f"The user has not answered yet whether {state.set_aside[0].operation} may run: {_ASIDE}\n"
     if state.task_list and state.background_runs:
         yield _tasks(state.task_list)
+    if state.approval and state.approval.task_id:
+        yield f"The user is asked whether {state.approval.action.operation} may run in the background.\n"
     for one in state.background_commands:
         yield f"Runs in the background: {one.id} {one_line(one.command, _TASK)}\n"
 

@@ -41,10 +41,11 @@ def start_tasks(state: AgentState, event: TaskListStarted) -> AgentState:
 
 
 def end_tasks(state: AgentState, event: TaskReported) -> AgentState:
-    """Mark the task list as ended, and pass the report in the event to the model."""
+    """Mark the task list as ended, drop its open question, and pass the report to the model."""
     if state.task_list is None or state.task_list.list_id != event.list_id:
         return state
-    ended = replace(state, task_list=replace(state.task_list, ended=True))
+    approval = None if state.approval and state.approval.task_id else state.approval
+    ended = replace(state, task_list=replace(state.task_list, ended=True), approval=approval)
     counts = f"{event.completed} completed, {event.failed} failed, {event.pending} not run"
     lines = [f"Task report ({event.status}; {counts}): {event.summary}", *event.failures]
     if event.next_action:

@@ -1,4 +1,7 @@
-"""Operation plan_tool.revise: it replaces a plan's list of steps. Steps in both lists keep their progress."""
+"""Operation plan_tool.revise: it replaces a plan's list of steps. Steps in both lists keep their progress.
+
+A step with a new description is open again, without tasks.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -88,6 +91,8 @@ def _step(plan: Plan, change: StepChange, step_id: str, names: Mapping[str, str]
         if not name or not description:
             raise ToolError("A new step needs a name and a description.")
         before = PlanStep(step_id=step_id, name=name, description=description)
+    if description and description != before.description:  # other work: what was done does not complete it
+        before = replace(before, status="pending", task_list=())
     if change.depends_on is None:
         needed = [one for one in before.depends_on if one in names]
     else:

@@ -161,7 +161,7 @@ def _unseen(now: AgentState, plan: Plan, change: Literal["proposed", "revised"])
 
 
 def _next(plan: Plan) -> str:
-    step = plan.current
+    step = plan.current or next((one for one in plan.steps if one.status == "failed"), None)
     return (
         f"Next: task_tool.generate_list for {step.step_id} ({step.name})." if step else "No step can start."
     )

@@ -20,7 +20,7 @@ from duckflow.i18n.plans import plan_in_words
 from duckflow.ui.output.escaping import on_one_line, visible
 from duckflow.ui.views.approval import kind_text, points_text
 from duckflow.ui.views.goal import attempt_text, evaluation_text, requirements_line
-from duckflow.ui.views.live.progress import action_name
+from duckflow.ui.views.live.progress import action_name, plan_line
 from duckflow.ui.views.live.status_bar import short_model
 from duckflow.ui.views.undo import recovered_text, rewound_text, undone_text
 
@@ -236,7 +236,7 @@ def _plan_text(event: events.PlanChanged) -> str:
     plan = event.plan
     if event.change in ("proposed", "revised"):
         return "" if event.asks else plan_in_words(plan, event.change)
-    return text(f"plan.{event.change}", name=plan.name, risk=text(f"plan.risk_{plan.risk}"))
+    return plan_line(plan) if event.change == "step" else ""  # the line of the action says the rest
 
 
 def _report_text(event: events.TaskReported) -> str:

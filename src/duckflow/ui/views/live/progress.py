@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut
-from duckflow.domain.work.plan import Task, WorkStatus
+from duckflow.domain.work.plan import Plan, Task, WorkStatus
 from duckflow.i18n.catalogue import has_text, text
 from duckflow.ui.input.prompt_view import Line
 from duckflow.ui.output.escaping import on_one_line
@@ -20,14 +20,19 @@ def plan_tree(state: AgentState) -> str:
     plan = state.active_plan
     if plan is None:
         return text("plan.none")
-    done = sum(1 for step in plan.steps if step.status == "completed")
-    risk = text(f"plan.risk_{plan.risk}")
-    lines = [text("plan.tree", name=plan.name, done=done, count=len(plan.steps), risk=risk)]
+    lines = [plan_line(plan)]
     for step in plan.steps:
         branch, below = ("└─", "   ") if step is plan.steps[-1] else ("├─", "│  ")
         lines.append(f"{branch} {MARKS[step.status]} {step.name}: {step.description}")
         lines += [f"{below} {MARKS[task.status]} {task_name(task)}" for task in step.task_list]
     return "\n".join(lines)
+
+
+def plan_line(plan: Plan) -> str:
+    """Return the name of a plan, its progress and its risk."""
+    done = sum(1 for step in plan.steps if step.status == "completed")
+    risk = text(f"plan.risk_{plan.risk}")
+    return text("plan.tree", name=plan.name, done=done, count=len(plan.steps), risk=risk)
 
 
 def tasks_tree(state: AgentState) -> str:
