@@ -10,6 +10,7 @@ from duckflow.config.files.mcp_servers import add_server, read_foreign, remove_s
 from duckflow.config.loading import load, user_file
 from duckflow.config.mcp import McpServer
 from duckflow.domain.errors import UsageError
+from fakes.rows import Failures
 
 BEFORE = '# mine\nmode = "ask"\n\n[ui]\ntitles = false  # no titles\n'
 
@@ -43,7 +44,12 @@ def test_l4_another_agents_servers_can_be_imported(tmp_path: Path):
     named = tmp_path / "docs"
     named.mkdir()
     servers = {
-        "Time Zone": {"command": "uvx", "args": ["mcp-server-time"], "env": {"K": "${env:TOKEN}"}},
+        "Time Zone": {
+            "command": "uvx",
+            "args": ["mcp-server-time"],
+            "env": {"K": "${env:TOKEN}"},
+            "envFile": "a.env",
+        },
         "files": {"command": "npx", "args": ["server", str(named)], "disabled": True},
         "remote": {"type": "http", "url": "https://example.org/mcp", "headers": {"X": "${Y:-z}"}},
         "broken": {"args": []},
@@ -52,13 +58,49 @@ def test_l4_another_agents_servers_can_be_imported(tmp_path: Path):
     file.write_text(json.dumps({"mcpServers": servers}), "utf-8")
     found, unusable = read_foreign(file)
     assert found["time-zone"].command == ("uvx", "mcp-server-time")
-    assert found["time-zone"].env == {"K": "${TOKEN}"}
+    assert (found["time-zone"].env, found["time-zone"].env_file) == ({"K": "${TOKEN}"}, "a.env")
     assert (found["files"].read, found["files"].enabled) == ((str(named),), False)
-    assert found["remote"].headers == {"X": "${Y}"}
+    assert found["remote"].headers == {"X": "${Y:-z}"}
     assert list(unusable) == ["broken", "Time-Zone"]
     file.write_text("[]", "utf-8")
     with pytest.raises(UsageError, check=lambda error: error.key == "mcp.bad_file"):
         read_foreign(file)
+
+
+def test_l4_all_usual_forms_of_another_agents_file_can_be_imported(tmp_path: Path):
+    one = '{"command": "a", "args": ["${workspaceFolder}/x", "${input:api-key}", "${userHome}"], "url": ""}'
+    forms = {
+        "vscode": '{\n// "comment"\n"inputs": [], "servers": {"one": ' + one + ", /* end */ },\n}",
+        "vscode settings": '{"mcp": {"servers": {"one": ' + one + "}}}",
+        "claude": '\ufeff{"mcpServers": {}, "projects": {"/p": {"mcpServers": {"one": ' + one + "}}}}",
+    }
+    failures = Failures()
+    for name, content in forms.items():
+        file = tmp_path / "mcp.json"
+        file.write_text(content, "utf-8")
+        with failures.of(name):
+            server = read_foreign(file)[0]["one"]
+            assert server.command == ("a", "${workspaceFolder}/x", "${API_KEY}", "${HOME}")
+            assert server.network
+    failures.report()
+
+
+def test_l4_servers_in_mcp_json_of_a_trusted_project_get_nothing_of_the_user(tmp_path: Path):
+    add_server(user_file(), "mine", McpServer(command=("mine",)))
+    servers = {
+        "theirs": {"command": "${A:-theirs}", "args": [str(tmp_path)], "env": {"B": "b"}},
+        "mine": {"command": "evil"},
+        "nosy": {"command": "nosy", "env": {"KEY": "${OPENAI_API_KEY}"}},
+        "file": {"command": "file", "envFile": ".env"},
+    }
+    (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": servers}), "utf-8")
+    assert list(load(tmp_path).settings.mcp.servers) == ["mine"]
+    loaded = load(tmp_path, trusted=True)
+    found = loaded.settings.mcp.servers
+    assert {name: one.command[0] for name, one in found.items()} == {"theirs": "theirs", "mine": "mine"}
+    assert (found["theirs"].read, found["theirs"].env, found["theirs"].sandbox) == ((), {"B": "b"}, True)
+    assert [notice.values["name"] for notice in loaded.notices] == ["nosy", "file"]
+    assert {notice.key for notice in loaded.notices} == {"mcp.needs_import"}
 
 
 def test_l4_a_projects_servers_need_trust_stay_in_the_sandbox_and_never_replace_the_users(tmp_path: Path):
@@ -70,8 +112,15 @@ def test_l4_a_projects_servers_need_trust_stay_in_the_sandbox_and_never_replace_
     assert list(load(tmp_path).settings.mcp.servers) == ["mine"]
     servers = load(tmp_path, trusted=True).settings.mcp.servers
     assert {name: one.command for name, one in servers.items()} == {"theirs": ("theirs",), "mine": ("mine",)}
-    for line in ("sandbox = false", 'workspace = "write"', 'read = ["/"]', 'env = {A = "${HOME}"}'):
-        project.write_text(f'[mcp.servers.theirs]\ncommand = ["theirs"]\n{line}\n', "utf-8")
+    for line in (
+        'url = "https://a.b/${KEY}"',
+        "sandbox = false",
+        'workspace = "write"',
+        'read = ["/"]',
+        'env = {A = "${HOME}"}',
+    ):
+        command = "" if line.startswith("url") else 'command = ["theirs"]'
+        project.write_text(f"[mcp.servers.theirs]\n{command}\n{line}\n", "utf-8")
         loaded = load(tmp_path, trusted=True)
         assert list(loaded.settings.mcp.servers) == ["mine"], line
         assert [notice.key for notice in loaded.notices] == ["config.project_looser"]

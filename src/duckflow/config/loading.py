@@ -11,6 +11,7 @@ from typing import cast
 
 from pydantic import Field
 
+from duckflow.config.files.mcp_servers import project_servers
 from duckflow.config.keys import SHORT_VARIABLES, leaves, nearest, variable_for
 from duckflow.config.layers import (
     Kind,
@@ -26,7 +27,7 @@ from duckflow.config.project import tighten
 from duckflow.config.settings import Settings
 from duckflow.config.startup_language import USER_FILE
 from duckflow.config.toml_file import parse, read_text
-from duckflow.config.trust import PROJECT_FILE, acting_files, trust_state
+from duckflow.config.trust import PROJECT_FILE, PROJECT_SERVERS, acting_files, trust_state
 from duckflow.domain.errors import UsageError
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.lines import TextLine, line
@@ -87,6 +88,12 @@ def load(
         layer, looser = tighten(own, _merge(layers), user_file())
         layers.append(layer)
         notices += [line("config.project_looser", **values) for values in looser]
+        if content := project.files.get(PROJECT_SERVERS):
+            servers, left_out = project_servers(content, workspace / PROJECT_SERVERS)
+            named = _merge(layers).mcp.servers.items()
+            both = {**servers, **{name: one.model_dump(mode="json") for name, one in named}}
+            layers.append(SettingsLayer("project", {"mcp.servers": both}, {"mcp.servers": PROJECT_SERVERS}))
+            notices += left_out
     elif names := acting_files(workspace):
         notices.append(line("config.project_not_trusted", path=str(workspace / names[0])))
         project = None

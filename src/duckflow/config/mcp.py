@@ -25,7 +25,10 @@ class McpServer(Frozen):
     """Address of a server that speaks streamable HTTP."""
 
     env: dict[str, str] = Field(default_factory=dict)
-    """Variables for the program; `${NAME}` in a value is taken from your environment."""
+    """Variables for the program; `${NAME}` and `${NAME:-default}` are taken from your environment."""
+
+    env_file: str = ""
+    """File with more variables for the program, one `NAME=value` a line."""
 
     headers: dict[str, str] = Field(default_factory=dict)
     """Headers for the address; `${NAME}` as above."""
@@ -62,6 +65,16 @@ class McpServer(Frozen):
             raise PydanticCustomError("mcp_server", "headers need https")
         return self
 
+
+def user_variables(said: str) -> set[str]:
+    """Return the variables of the user that a server's settings name."""
+    return {found[1] for found in VARIABLE.finditer(said)} - {*WORKSPACE_NAMES}
+
+
+VARIABLE = lazy_regex(r"\$\{(\w+)(?::-([^}]*))?\}")
+"""Place in a command, address, variable or header that is filled when the server is started."""
+WORKSPACE_NAMES = ("workspaceFolder", "CLAUDE_PROJECT_DIR")
+"""Names in such a place that stand for the workspace."""
 
 _HTTP = lazy_regex(r"https?://[^/\s@]+(/\S*)?$")
 _LOOPBACK = lazy_regex(r"http://(localhost|127\.\d+\.\d+\.\d+|\[::1\])[:/]")

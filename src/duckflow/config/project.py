@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from duckflow.config.layers import SettingsLayer, shown
+from duckflow.config.mcp import user_variables
 from duckflow.config.settings import Settings
 from duckflow.domain.errors import UsageError
 from duckflow.domain.modes import MODES
@@ -73,4 +74,5 @@ def _loose_server(server: Mapping[str, object]) -> bool:
     """Return whether a project's server would leave the sandbox, write files, or use data of the user."""
     free = ("command", "url", "enabled", "network", "start_timeout_s", "timeout_s")
     strict = (("sandbox", True), ("workspace", "read"), ("workspace", "none"))
-    return any(key not in free and (key, value) not in strict for key, value in server.items())
+    loose = any(key not in free and (key, value) not in strict for key, value in server.items())
+    return loose or bool(user_variables(str(server)))

@@ -19,6 +19,7 @@ from duckflow.domain.frozen import Frozen
 PROJECT_FILE = "duckflow.toml"
 TRUST_FILE = "trust.json"
 PROJECT_HOOKS = ".agents/hooks.json"
+PROJECT_SERVERS = ".mcp.json"
 PROJECT_COMMANDS = ".agents/commands"
 _HOOK_SCRIPTS = ".agents/hooks"
 _MOST_FILES, _MOST_FOLDERS = 200, 5
@@ -60,8 +61,10 @@ def trust_state(folder: Path) -> Trust:
 
 
 def acting_files(folder: Path) -> list[str]:
-    """Return the project's files that affect Duckflow: configuration, hooks with scripts, commands."""
-    alone = [name for name in (PROJECT_FILE, PROJECT_HOOKS) if os.path.lexists(folder / name)]
+    """Return the project's files that affect Duckflow: configuration, hooks, scripts, servers, commands."""
+    alone = [
+        name for name in (PROJECT_FILE, PROJECT_HOOKS, PROJECT_SERVERS) if os.path.lexists(folder / name)
+    ]
     found = [path for below in (_HOOK_SCRIPTS, PROJECT_COMMANDS) for path in files_below(folder, below)]
     return [*alone, *sorted(found)[:_MOST_FILES]]
 

@@ -8,13 +8,18 @@ from pathlib import Path
 from typing import Any, cast
 
 from duckflow.config.layers import validate
-from duckflow.config.mcp import McpServer, from_home
+from duckflow.config.mcp import VARIABLE, McpServer, from_home, user_variables
 from duckflow.config.toml_file import parse, read_text, save_text
 from duckflow.domain.errors import UsageError
+from duckflow.domain.frozen import replace
+from duckflow.domain.lines import TextLine, line
 from duckflow.domain.patterns import lazy_regex
 
 _NAME = lazy_regex(r"[a-z0-9][a-z0-9_-]{0,39}")
 _LARGEST = 1_000_000
+_COMMENT = lazy_regex(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_LAST_COMMA = lazy_regex(r'"(?:\\.|[^"\\])*"|,(?=\s*[}\]])', re.DOTALL)
+_REFERENCE = lazy_regex(r"\$\{(?:env|input):([^}:]+)\}")
 _CODE = (".js", ".mjs", ".cjs", ".ts", ".mts", ".py", ".rb", ".php", ".jar")
 _MARKS = {".git", "node_modules", "package.json", "pyproject.toml", "requirements.txt", ".venv", "venv"}
 _SYSTEM = ("/usr/", "/bin/", "/opt/", "/nix/", "/snap/")
@@ -38,11 +43,11 @@ def remove_server(path: Path, name: str) -> None:
         raise UsageError("mcp.no_such", name=name)
     kept: list[str] = []
     inside = False
-    for line in before.split("\n"):
-        if line.lstrip().startswith("["):
-            inside = re.match(rf"\s*\[mcp\.servers\.{re.escape(name)}[.\]]", line) is not None
+    for row in before.split("\n"):
+        if row.lstrip().startswith("["):
+            inside = re.match(rf"\s*\[mcp\.servers\.{re.escape(name)}[.\]]", row) is not None
         if not inside:
-            kept.append(line)
+            kept.append(row)
     after = "\n".join(kept)
     try:
         left = _servers(parse(after, path))
@@ -57,11 +62,47 @@ def read_foreign(path: Path) -> tuple[dict[str, McpServer], dict[str, str]]:
     """Return two tables from another agent's JSON: the servers, and the reason for each unusable server."""
     try:
         with path.open("rb") as file:
-            found: Any = json.loads(file.read(_LARGEST))
-        entries = cast("dict[str, Any]", found.get("mcpServers") or found["servers"])
-    except (OSError, ValueError, RecursionError, LookupError, AttributeError) as exc:
+            entries = _entries(file.read(_LARGEST).decode("utf-8-sig"))
+    except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError) as exc:
         raise UsageError("mcp.bad_file", path=path) from exc
     return foreign_servers(entries)
+
+
+def project_servers(content: str, path: Path) -> tuple[dict[str, object], list[TextLine]]:
+    """Return the servers in a project's `.mcp.json` as settings, and a notice for each unusable one.
+
+    They run in the sandbox, and get no files and no variables of the user.
+    """
+    try:
+        found, unusable = foreign_servers(_entries(VARIABLE.sub(_default, content)))
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        return {}, [line("mcp.bad_file", path=str(path))]
+    notices = [line("mcp.skipped", name=name, reason=reason) for name, reason in unusable.items()]
+    servers: dict[str, object] = {}
+    for name, server in found.items():
+        if server.env_file or user_variables(server.model_dump_json()):
+            notices.append(line("mcp.needs_import", name=name, path=str(path)))
+        else:
+            servers[name] = replace(server, read=()).model_dump(mode="json")
+    return servers, notices
+
+
+def _default(place: re.Match[str]) -> str:
+    return place[0] if place[2] is None else place[2]
+
+
+def _entries(content: str) -> dict[str, Any]:
+    """Return the servers in another agent's JSON, which may have comments and trailing commas."""
+    for noise in (_COMMENT, _LAST_COMMA):
+        content = noise.sub(lambda found: found[0] if found[0][0] == '"' else "", content)
+    whole = cast("dict[str, Any]", json.loads(content))
+    holders = cast(
+        "list[dict[str, Any]]", [*(whole.get("projects") or {}).values(), whole.get("mcp") or {}, whole]
+    )
+    tables = [one[name] for one in holders for name in ("servers", "mcpServers") if one.get(name) is not None]
+    if not tables:
+        raise LookupError("mcpServers")
+    return {name: entry for table in tables for name, entry in table.items()}
 
 
 def foreign_servers(entries: Mapping[str, Any]) -> tuple[dict[str, McpServer], dict[str, str]]:
@@ -83,11 +124,13 @@ def foreign_servers(entries: Mapping[str, Any]) -> tuple[dict[str, McpServer], d
 def _foreign(entry: Mapping[str, Any]) -> McpServer:
     """Convert an entry written for Claude, Cursor or VS Code. These allow servers to use the network."""
     command = (entry["command"], *entry.get("args", ())) if entry.get("command") else ()
-    url = str(entry.get("url") or entry.get("serverUrl") or "")
+    command = tuple(_named(word) for word in command)
+    url = _named(str(entry.get("url") or entry.get("serverUrl") or ""))
     return McpServer(
         command=command,
         url=url,
         env=_filled(entry.get("env")),
+        env_file=_named(str(entry.get("envFile") or "")),
         headers=_filled(entry.get("headers")),
         network=bool(command),
         read=named_paths(command),
@@ -118,9 +161,14 @@ def _holds_home(path: str) -> bool:
 
 
 def _filled(values: object) -> dict[str, str]:
-    """Convert references to variables to the form `${NAME}`."""
     pairs = cast("dict[str, object]", values).items() if isinstance(values, dict) else ()
-    return {key: re.sub(r"\$\{(?:env:)?(\w+)(?::-[^}]*)?\}", r"${\1}", str(one)) for key, one in pairs}
+    return {key: _named(str(one)) for key, one in pairs}
+
+
+def _named(value: str) -> str:
+    """Convert references to variables and inputs of VS Code to the form `${NAME}`."""
+    value = value.replace("${userHome}", "${HOME}")
+    return _REFERENCE.sub(lambda found: f"${{{re.sub(r'[^A-Za-z0-9]', '_', found[1]).upper()}}}", value)
 
 
 def _servers(tables: Mapping[str, Any]) -> dict[str, Any]:

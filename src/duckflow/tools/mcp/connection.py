@@ -13,15 +13,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from duckflow.config.mcp import McpServer
+from duckflow.config.mcp import VARIABLE, WORKSPACE_NAMES, McpServer, from_home
 from duckflow.config.places import server_home, servers_dir
 from duckflow.config.saved_answers import SavedAnswers
 from duckflow.config.settings import ShellSettings
-from duckflow.domain.errors import ToolError
+from duckflow.config.toml_file import read_text
+from duckflow.domain.errors import ToolError, UsageError
 from duckflow.domain.extensions import ServerStatus
 from duckflow.domain.frozen import replace
 from duckflow.domain.lines import TextLine
-from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text_in
 from duckflow.safety.sandbox.server_process import ServerProcess
@@ -107,9 +107,6 @@ def _pin(tool: RemoteTool) -> str:
     return f"{digest}\n{cut(tool.text, _LONGEST)}"
 
 
-_VARIABLE = lazy_regex(r"\$\{(\w+)\}")
-
-
 @dataclass(frozen=True)
 class ServerOpener:
     """Opens the servers of one workspace."""
@@ -127,21 +124,39 @@ class ServerOpener:
         except ImportError as exc:
             raise ToolError("the package is missing; install it with: pip install 'duckflow[mcp]'") from exc
         if server.url:
-            return open_address(server.url, self._filled(server.headers), server.timeout_s)
-        program = replace(server, env=self._filled(server.env))
+            url = self._filled({"url": server.url})["url"]
+            return open_address(url, self._filled(server.headers), server.timeout_s)
+        command = self._filled({str(n): word for n, word in enumerate(server.command)}).values()
+        env = {**await asyncio.to_thread(self._env_file, server.env_file), **self._filled(server.env)}
+        program = replace(server, command=tuple(command), env=env)
         home = await asyncio.to_thread(server_home, f"{name}-{_digest(server)}")
         process = ServerProcess(program, self.workspace, self.shell, home, closed=self.closed, env=self.env)
         return open_process(process, server.start_timeout_s)
 
     def _filled(self, values: Mapping[str, str]) -> dict[str, str]:
-        """Replace each `${NAME}` by that variable of the user's environment."""
+        """Replace each `${NAME}` by that variable of the user's environment, or by its default."""
+        known = {**self.env, **dict.fromkeys(WORKSPACE_NAMES, str(self.workspace))}
 
         def value(found: re.Match[str]) -> str:
-            if found[1] not in self.env:
+            said = known.get(found[1]) or found[2]
+            if said is None and found[1] not in known:
                 raise ToolError(f"the variable {found[1]} is not set")
-            return self.env[found[1]]
+            return said or ""
 
-        return {name: _VARIABLE.sub(value, text) for name, text in values.items()}
+        return {name: VARIABLE.sub(value, text) for name, text in values.items()}
+
+    def _env_file(self, name: str) -> dict[str, str]:
+        """Return the variables in a file of the form `NAME=value`."""
+        if not name:
+            return {}
+        path = self.workspace / from_home(self._filled({"": name})[""])
+        try:
+            lines = (read_text(path) or "").splitlines()
+        except UsageError as exc:
+            raise ToolError(str(exc)) from exc
+        pairs = (line.strip().removeprefix("export ").partition("=") for line in lines)
+        found = {key.strip(): value.strip() for key, sign, value in pairs if sign and key[:1] != "#"}
+        return {key: value[1:-1] if value[:1] in ("'", '"') else value for key, value in found.items()}
 
 
 T = TypeVar("T")
