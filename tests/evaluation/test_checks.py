@@ -330,6 +330,9 @@ async def test_the_tests_that_the_request_names_are_run_wherever_they_are_J3(fol
         "Make suite/test_numbers.py pass": {"suite/test_numbers.py": "failed"},
         "`suite/test_numbers.py::test_add` must pass.": {"suite/test_numbers.py::test_add": "passed"},
         "See my/suite/test_numbers.py": {},
+        "suite/test_numbers.pyを通してください": {"suite/test_numbers.py": "failed"},
+        "test_halfが通るように直して": {"suite/test_numbers.py::test_half": "failed"},
+        "test_nothing and test_numbers.json": {},
     }
     async with checks_in(folder) as checks:
         for request_text, expected in asked.items():

@@ -110,6 +110,8 @@ def test_J11_a_change_that_was_not_made_is_not_done_whatever_a_model_would_say()
         (case(wants_change=True, changed=False, information=True, evidence=read), (False, "program")),
         (case(wants_change=True, changed=False, information=True, evidence=seen("e1")), None),
         (case(changed=False, information=True, evidence=read), None),
+        (case(changed=False, information=True, evidence=read, unwanted=("e2 a.py",)), (False, "nobody")),
+        (case(changed=False, information=True, evidence=read, failing=("a.py",)), (False, "nobody")),
     ):
         found = judge_by_facts(made, ())
         assert (found and (found.done, found.by)) == verdict

@@ -116,8 +116,9 @@ class App:
         self.dispatcher = dispatcher = _dispatcher(base, catalogue)
         steps, hooks, database = base.steps, base.hooks, base.log.database
         pacing = Pacing(session, settings.duck_pacemaker, model.traits, partial(loops_used, database))
-        verifying = Verification(session, dispatcher, ProjectTests(workspace) if opening.attended else None)
         collector = CaseEvidenceCollector(session, workspace, Differences(workspace, base.kept), base.checks)
+        tests = ProjectTests(workspace) if opening.attended else None
+        verifying = Verification(session, dispatcher, collector, tests)
         judging = Judging(session, self.advisor, verifying, collector, settings.evaluation.max_iterations)
         reader = MessageReader(session, hooks, workspace, look, model, dispatcher)
         turn = Turn(session, reader, model, dispatcher, pacing, judging, steps, hooks)

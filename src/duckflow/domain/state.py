@@ -83,6 +83,8 @@ class Request(Frozen):
     removed: tuple[str, ...] = ()
     """Paths of `changed` that no longer exist."""
     ran: bool = False
+    attempted: bool = False
+    """True if an action failed that would have changed something, or the user refused one."""
     commands: tuple[CommandRun, ...] = ()
     """Last commands that ran, oldest first."""
     limit: LoopLimit | None = None

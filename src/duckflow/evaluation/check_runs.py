@@ -17,7 +17,7 @@ from duckflow.domain.work.checks import CheckResult, CheckState
 from duckflow.evaluation.check_copies import CheckCopy
 from duckflow.evaluation.diagnostics import Checker
 from duckflow.evaluation.examples import MOST_EXAMPLES, CallExample, OutputExample, printed
-from duckflow.evaluation.facts import CANT_START, failing_lines, runner_is_missing
+from duckflow.evaluation.facts import CANT_START, failing_lines, runner_is_missing, telling_lines
 from duckflow.evaluation.related_tests import RelatedTest, test_command
 from duckflow.safety.sandbox.command_result import CommandResult
 
@@ -25,7 +25,8 @@ _DETAIL, _LINE = 1_500, 200
 _NO_TESTS = 5
 """pytest's exit code if it found no tests."""
 
-_FAILED = ("FAILED ", "ERROR ")
+_FAILED, _RUNNERS = ("FAILED ", "ERROR "), ("make", "npm")
+_DURATION = lazy_regex(r"\b\d[\d.]*\s?m?s\b")
 
 _NOT_BEGUN = (1, 2, 3, 4)
 """Exit codes if no test ran: pytest could not load settings or a test, or Python could not run pytest."""
@@ -154,11 +155,12 @@ class CheckRunner:
         ended = await self.run(command.replace(" -x ", " -rfE ")) if " -m pytest " in command else ""
         if isinstance(ended, str):
             return None
-        lines = (line for line in ended.output.splitlines() if line.startswith(_FAILED))
-        named = frozenset(
-            line.partition(" - ")[0] if _OF_THE_MACHINE.search(line) else line for line in lines
-        )
-        return None if ended.exit_code != 0 and not named else named
+        return failures_of(ended)
+
+    async def failures(self, command: str) -> frozenset[str] | None:
+        """Return everything that fails in a test command, None if its output does not tell."""
+        ended = await self.run(command)
+        return None if isinstance(ended, str) else failures_of(ended)
 
     async def _ask_script(self, **wanted: object) -> list[tuple[CheckState, str]]:
         """Return the example script's results in order. If it did not finish, each one is the reason."""
@@ -178,6 +180,16 @@ class CheckRunner:
     def _shown(self, ended: CommandResult) -> str:
         folder = str(self._copy.folder)
         return head_and_tail(ended.output.replace(f"{folder}/", "").replace(folder, ".").strip(), _DETAIL)
+
+
+def failures_of(ended: CommandResult) -> frozenset[str] | None:
+    """Return the lines that name failures, without what differs from run to run. None if there are none."""
+    if ended.exit_code == 0:
+        return frozenset()
+    lines = [line for line in ended.output.splitlines() if line.startswith(_FAILED)]
+    lines = lines or [line for line in telling_lines(ended.output) if not line.startswith(_RUNNERS)]
+    cleaned = (line.partition(" - ")[0] if _OF_THE_MACHINE.search(line) else line for line in lines)
+    return frozenset(_DURATION.sub("", line) for line in cleaned) or None
 
 
 def _example(name: str, path: str, state: CheckState, detail: str, *, binding: bool = True) -> CheckResult:

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
+from shlex import quote
 from time import monotonic
 from typing import NamedTuple
 
@@ -18,12 +20,15 @@ from duckflow.evaluation.examples import CallExample, OutputExample, call_exampl
 from duckflow.evaluation.facts import look_at, parsed_here
 from duckflow.evaluation.known_tests import KnownRun, passed_in, python_used
 from duckflow.evaluation.related_tests import (
+    MOST_TESTS,
     RelatedTest,
     is_test,
     left_out,
     likely_tests,
+    named_functions,
     named_tests,
     related_tests,
+    tests_called,
 )
 
 MOST_FILES = 20
@@ -151,6 +156,26 @@ class Checks:
         state = "passed" if passed else "failed"
         return (*results, CheckResult(kind="test", name=cut(command, _DETAIL), state=state, binding=True))
 
+    async def compare_command(
+        self, failed: CheckResult, command: str, before: Mapping[str, str], created: Iterable[str]
+    ) -> CheckResult:
+        """Mark a failed test command that failed in the same way before, or can't be compared (J3).
+
+        `before`: content of the changed files before the request, which `created` the other files.
+        """
+        end = monotonic() + 2 * self._settings.verdict_timeout_s
+        gone = " ".join(("rm -rf --", *map(quote, created)))
+        try:
+            async with self._copies.copy(changed=before) as copy:
+                now = await CheckRunner(copy, end).failures(command)
+            async with self._copies.copy(files=before) as copy:
+                then = await CheckRunner(copy, end).failures(f"{gone}\n{command}") if now else None
+        except ToolError:
+            now = then = None
+        if not now or then is None:
+            return replace(failed, compared=False)
+        return _failed_before(failed) if now <= then else failed
+
     async def aclose(self) -> None:
         """Close the copies."""
         await self._copies.aclose()
@@ -174,6 +199,7 @@ class Checks:
     ) -> tuple[CheckResult, ...]:
         """Mark failures that existed before or can't be compared. Only tests named in the request bind."""
         named = {one.name for one in named_tests(request, [test.path for test in work.tests])}
+        named |= {test.name for test in work.tests if "::" in test.name}
         failed = {one.name for one in results if one.state == "failed"}
         tests = [one for one in work.tests if one.name in failed]
         tests = [one for one in tests if one.path in before or one.path not in work.sources]
@@ -199,7 +225,7 @@ class Checks:
         def with_past(one: CheckResult) -> CheckResult:
             binding = one.binding and one.name in named
             if one.name in old & failed:
-                return replace(one, binding=binding, before=True, detail=f"{_BEFORE}\n{one.detail}")
+                return replace(_failed_before(one), binding=binding)
             return replace(one, binding=binding, compared=False) if one.name in unknown & failed else one
 
         return tuple(map(with_past, results))
@@ -246,6 +272,10 @@ class Checks:
         sources = {path: text for path, text in sources.items() if text}
         files = {*self._copies.files(), *sources, *filter(self._is_there, likely_tests(sources))}
         named = named_tests(request, files)
+        if names := named_functions(request):
+            own = (path for path in sorted(files) if is_test(path) and path.endswith(".py"))
+            called = (tests_called(names, path, sources.get(path) or self._text(path)) for path in own)
+            named = (*named, *chain.from_iterable(called))[:MOST_TESTS]
         apart = {*(one.name for one in named), *left_out(request)}
         tests = (*named, *(one for one in related_tests(sources, files) if one.path not in apart))
         passed = {one.name: of for one in tests if (of := passed_in(one.path, known))}
@@ -280,6 +310,10 @@ def _outputs(request: str, sources: Mapping[str, str]) -> tuple[OutputExample, .
 def _passed_before(name: str, evidence_id: str) -> CheckResult:
     path, detail = name.partition("::")[0], f"passed in [{evidence_id}], and no file has changed since"
     return CheckResult(kind="test", name=name, state="passed", detail=detail, path=path, binding=True)
+
+
+def _failed_before(failed: CheckResult) -> CheckResult:
+    return replace(failed, before=True, binding=False, detail=f"{_BEFORE}\n{failed.detail}")
 
 
 def _parsed(path: str, text: str) -> CheckResult:

@@ -86,6 +86,8 @@ def _problems(evaluation: SatisfactionEvaluation | None) -> Iterable[str]:
     if evaluation is None:
         return
     yield from evaluation.missing_aspects
+    if "nothing_changed" in evaluation.caps:
+        yield "no file was changed"
     if "failing_verification" in evaluation.caps and not evaluation.missing_aspects:
         yield "a required check failed"
     for one in sorted(evaluation.requirement_scores, key=lambda one: one.priority):

@@ -199,9 +199,15 @@ def runner_is_missing(exit_code: int | None, output: str) -> bool:
     return exit_code in CANT_START or (exit_code == 1 and _NO_PYTEST.fullmatch(last) is not None)
 
 
+def telling_lines(output: str) -> list[str]:
+    """Return all lines that name failures."""
+    lines = (one_line(line, _LINE) for line in output.splitlines())
+    return [line for line in lines if _TELLING.search(line) and not _COUNT.match(line)]
+
+
 def failing_lines(output: str) -> tuple[str, ...]:
-    """Return the lines that name failures; if there are none, the last lines."""
+    """Return the first lines that name failures; if there are none, the last lines."""
     lines = [one_line(line, _LINE) for line in output.splitlines() if line.strip()]
-    telling = [line for line in lines if _TELLING.search(line) and not _COUNT.match(line)]
+    telling = telling_lines(output)
     named = [line for line in telling if any(sign in line for sign in ("FAILED", "--- FAIL", "not ok"))]
     return tuple(dict.fromkeys(named or telling or lines[-MOST_LINES:]))[:MOST_LINES]

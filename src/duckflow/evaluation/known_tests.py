@@ -36,6 +36,17 @@ _FLAGS_WITH_VALUE = ("--tb", "--color", "--durations", "--maxfail", "-r", "-n")
 """pytest options that skip no tests. Those in the second group take a value, in the same or the next word."""
 
 
+_TEST_COMMAND = lazy_regex(
+    r"\b(?:pytest|unittest|jest|vitest|phpunit|rspec|ctest|tox|nox|node --test"
+    r"|(?:go|cargo|dotnet|mix|mvn|gradlew?|make|npm|npm run|yarn|pnpm|bun|deno)(?: -\S+)* (?:test|check))\b"
+)
+
+
+def is_test_command(command: str) -> bool:
+    """Return whether a command runs tests."""
+    return _TEST_COMMAND.search(command) is not None
+
+
 class KnownRun(NamedTuple):
     """Command that succeeded with the files as they are now."""
 

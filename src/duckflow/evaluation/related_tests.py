@@ -20,6 +20,9 @@ _VITEST, _JEST = "node_modules/.bin/vitest run", "node_modules/.bin/jest --ci"
 _LEFT_OUT = lazy_regex(r"--(?:deselect|ignore(?:-glob)?)[= ](\S+)")
 """Tests that a command in the request excludes."""
 
+_FUNCTION = lazy_regex(r"(?<![\w/.:-])(test_\w+)(?![\w/:]|\.\w)", re.ASCII)
+_DEFINED = lazy_regex(r"^class (?P<group>\w+)|^(?P<indent>[ \t]*)(?:async )?def (?P<name>\w+)", re.MULTILINE)
+
 _SOURCES = 'PYTHONPATH="$([ -d src ] && echo src:)$PYTHONPATH" '
 """Makes tests use the code in `src` rather than an installed version."""
 
@@ -67,9 +70,25 @@ def named_tests(request: str, files: Iterable[str]) -> tuple[RelatedTest, ...]:
     found = (
         RelatedTest(name=f"{path}{single}")
         for path in tests
-        for single in dict.fromkeys(re.findall(_NAMED.format(path=re.escape(path)), request))
+        for single in dict.fromkeys(re.findall(_NAMED.format(path=re.escape(path)), request, re.ASCII))
     )
     return tuple(found)[:MOST_TESTS]
+
+
+def named_functions(request: str) -> frozenset[str]:
+    """Return the names of test functions that a request mentions without their file."""
+    return frozenset(_FUNCTION.findall(_LEFT_OUT.sub(" ", request)))
+
+
+def tests_called(names: Collection[str], path: str, source: str) -> tuple[RelatedTest, ...]:
+    """Return the tests with these names in a Python file."""
+    found: list[str] = []
+    group = ""
+    for line in _DEFINED.finditer(source):
+        group = f"::{line['group']}" if line["group"] else group if line["indent"] else ""
+        if line["name"] in names:
+            found.append(f"{path}{group}::{line['name']}")
+    return tuple(RelatedTest(name=name) for name in found)
 
 
 def left_out(request: str) -> frozenset[str]:

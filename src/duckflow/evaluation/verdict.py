@@ -205,8 +205,11 @@ def judge_by_facts(case: EvaluationCase, facts: Sequence[Fact]) -> SatisfactionE
     A small model agrees with anything, and judging takes it as long as the work. So a request that changed
     files is done unless a check failed. The facts and check results are the last items of the evidence.
     """
-    if case.wants_change and not case.changed and not any(one.supports == "change" for one in case.evidence):
-        return _same_for_all(case, 0.0, (), ("No file was changed.",), ("no_evidence",))
+    if not case.changed and not any(one.supports == "change" for one in case.evidence):
+        if case.wants_change:
+            return _same_for_all(case, 0.0, caps=("nothing_changed",))
+        if case.unwanted or case.failing:  # a small model would call it done whatever was wanted
+            return _same_for_all(case, 0.0, caps=("nothing_changed",), by="nobody")
     if case.information or not facts or not case.requirements:
         return None
     looked_at = len(facts) + len(case.checks)

@@ -48,7 +48,8 @@ def _state(context: ContinuationContext) -> list[str]:
 
 def retry_text(evaluation: SatisfactionEvaluation) -> str:
     """Describe a failed attempt to a small model, which has the request and the file in its conversation."""
-    failed = _section("The program checked it, and this failed:", evaluation.missing_aspects)
+    nothing = ("no file was changed",) if "nothing_changed" in evaluation.caps else ()
+    failed = _section("The program checked it, and this failed:", (*nothing, *evaluation.missing_aspects))
     return cut("\n".join([*failed, "Write the file again so that it is right."]), SMALL_TOLD)
 
 

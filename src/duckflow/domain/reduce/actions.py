@@ -56,6 +56,9 @@ def finish_action(state: AgentState, event: ActionFinished) -> AgentState:
     elif request is not None:
         changed = _changes_work(state, event)
         request = note_action(_progress(request, event), event, command, changed=changed)
+    acts = running is not None and running.effect not in (None, "read", "fetch")
+    if request is not None and (event.declined is not None or (acts and event.outcome != "ok")):
+        request = replace(request, attempted=True)
     count, unseen = state.evidence_count + 1, count_unseen(state, event)
     noted = replace(note_changes(state, event, running), request=request, evidence_count=count, unseen=unseen)
     current, outdated = outdate(_after(noted, event), *event.changed)

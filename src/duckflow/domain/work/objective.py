@@ -25,6 +25,7 @@ Cap = Literal[
     "unknown_evidence",
     "weak_evidence",
     "no_reply",
+    "nothing_changed",
     "named_missing",
     "failing_verification",
     "unreadable",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from duckflow.domain.files.caches import is_cache
+from duckflow.domain.files.changes import ChangeSet
 from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState, CommandRun, Request
 from duckflow.domain.text import cut, head_and_tail
@@ -16,7 +17,7 @@ from duckflow.evaluation.facts import Fact, as_evidence, check_files
 from duckflow.evaluation.known_tests import KnownRun
 from duckflow.evaluation.related_tests import is_test
 from duckflow.loops.session import SessionPart
-from duckflow.loops.undo.differences import Differences
+from duckflow.loops.undo.differences import Differences, first_changes
 from duckflow.prompts.evidence import evidence_in
 from duckflow.prompts.shortening import fair_shares, fold_removed, narrow, shorten
 from duckflow.safety.files.workspace import Workspace
@@ -64,8 +65,7 @@ class CaseEvidenceCollector(SessionPart):
         state = self._state
         changed = await asyncio.to_thread(self._visible, request)
         facts = await asyncio.to_thread(check_files, self._workspace, changed, request.removed)
-        made = [one for one in state.change_sets if one.request_id == request.request_id]
-        made = [one for one in made if not one.by_undo and not one.undone]
+        made = self._made(request)
         differences = await self._differences.since(made)
         facts = [one for one in facts if one.state != "gone" or differences.get(one.path, "gone")]
         facts = _with_differences(facts, differences)
@@ -93,6 +93,20 @@ class CaseEvidenceCollector(SessionPart):
             checks=checks,
             found=_found_by(state, request, seen, informs=not changed),
         )
+
+    async def compare(self, request: Request, failed: CheckResult, command: str) -> CheckResult:
+        """Mark a failed test command that failed in the same way before the request's first change (J3)."""
+        made = self._made(request)
+        first = first_changes(made)
+        before = await self._differences.before(made, first)
+        if not first or any(one.before is not None and path not in before for path, one in first.items()):
+            return replace(failed, compared=False)
+        created = [path for path in first if path not in before]
+        return await self._checks.compare_command(failed, command, before, created)
+
+    def _made(self, request: Request) -> list[ChangeSet]:
+        made = (one for one in self._state.change_sets if one.request_id == request.request_id)
+        return [one for one in made if not one.by_undo and not one.undone]
 
     def _visible(self, request: Request) -> tuple[str, ...]:
         """Return the changed files without caches. Leave out ignored files, unless there are no others."""

@@ -10,6 +10,7 @@ from duckflow.domain.errors import BadAnswer, ProviderError
 from duckflow.domain.events import AttemptPlanned, ErrorReported, Evaluated, RequirementsFound
 from duckflow.domain.frozen import replace
 from duckflow.domain.state import Request
+from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import EvaluationCase, SatisfactionEvaluation, TaskObjective
 from duckflow.evaluation.continuation import build_continuation, equal_to_failed
 from duckflow.evaluation.facts import Fact
@@ -93,16 +94,16 @@ class Judging(SessionPart):
             return "done"
         if await self._verifying.prepare():
             return "tests"
-        passed = await self._verifying.run()
+        verified = await self._verifying.run()
         if request.profile is None and not request.acted:
             request = await self._requirements(request)  # this search also finds the kind of task
         if self._is_talk(request):
-            if passed is not False:
+            if verified is None or not verified.binding or verified.good:
                 self.stop()
                 return "done"
         else:
             request = await self._requirements(request)
-        case, evaluation = await self._evaluate(request, passed=passed)
+        case, evaluation = await self._evaluate(request, verified)
         if evaluation.done:
             return "done"
         if case.information and self._state.reply.rstrip().endswith(("?", "？")):
@@ -125,31 +126,36 @@ class Judging(SessionPart):
         objective = request.objective
         if objective.evaluation is not None and not objective.current.tried:
             return objective.evaluation.done  # nothing was done since the last verdict
-        passed = await self._verifying.run()
+        verified = await self._verifying.run()
         reached = isinstance(error, BadAnswer) or not self._advisor.same_model("evaluator", "creative")
         if reached:
             request = await self._requirements(request)
         self.stop()
-        _, evaluation = await self._evaluate(request, passed=passed, asks=reached)
+        _, evaluation = await self._evaluate(request, verified, asks=reached)
         return evaluation.done
 
     def _is_talk(self, request: Request) -> bool:
         ran = _ran_anything(request, self._state.verify)
-        return not needs_evaluation(request.profile, changed_anything=bool(request.changed), ran_anything=ran)
+        acted = ran or request.attempted
+        return not needs_evaluation(
+            request.profile, changed_anything=bool(request.changed), ran_anything=acted
+        )
 
     async def _evaluate(
-        self, request: Request, *, passed: bool | None, asks: bool = True
+        self, request: Request, verified: CheckResult | None, *, asks: bool = True
     ) -> tuple[EvaluationCase, SatisfactionEvaluation]:
         now = self._state.request or request
         seen = await self._collector.collect(now)
         ran = _ran_anything(now, self._state.verify)
         own = replace(now, changed=seen.changed)
+        passed = verified.good if verified is not None and verified.binding else None
         results = seen.results
         if not await self._advisor.is_small("evaluator"):
             # A large model can tell whether the request was to fix failures that existed before.
             results = tuple(
                 replace(one, binding=one.binding and one.compared and not one.before) for one in results
             )
+        results += (verified,) if verified else ()
         evidence = (*seen.found, *seen.checks)
         case = build_case(own, self._state.reply, evidence, seen.facts, results, ran=ran, passed=passed)
         if not asks and passed is None and case.verification == "passed":
@@ -159,12 +165,12 @@ class Judging(SessionPart):
         asks = asks and not self._is_talk(now)
         evaluation = await self._verdict(case, seen.facts) if asks else compute_verdict(case, None)
         # List failures of commands and checks before other missing things.
-        failed = (one.aspect for one in seen.results if one.state == "failed" and not one.before)
-        missing = dict.fromkeys((*self._verifying.failures(), *failed, *evaluation.missing_aspects))
+        failed = (one.aspect for one in results if one.state == "failed" and not one.before)
+        missing = dict.fromkeys((*failed, *evaluation.missing_aspects))
         evaluation = replace(evaluation, missing_aspects=tuple(missing))
         iteration = now.objective.iterations + 1
         self._session.record(
-            Evaluated(iteration=iteration, evaluation=evaluation, checks=seen.checks, results=seen.results)
+            Evaluated(iteration=iteration, evaluation=evaluation, checks=seen.checks, results=results)
         )
         return case, evaluation
 
@@ -201,7 +207,7 @@ class Judging(SessionPart):
         if now is None or (now.request_id, now.objective.request) != (request.request_id, asked):
             return
         by = "program" if found.requirements == plain_requirements(asked) else "model"
-        talk = (now.profile or found.profile) in TALK and not now.acted
+        talk = (now.profile or found.profile) in TALK and not (now.acted or now.attempted)
         wanted = () if talk else found.requirements
         tells = tells and by == "model" and not await self._advisor.is_small("creative")
         told = requirements_text(wanted) if tells else ""

@@ -5,12 +5,21 @@ from dataclasses import dataclass
 
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionQueued, VerifySet
-from duckflow.domain.state import AgentState, CommandRun
+from duckflow.domain.files.caches import is_cache
+from duckflow.domain.frozen import replace
+from duckflow.domain.state import AgentState, CommandRun, Request
+from duckflow.domain.text import one_line
+from duckflow.domain.work.checks import CheckResult
 from duckflow.evaluation.facts import failing_lines, runner_is_missing
+from duckflow.evaluation.known_tests import is_test_command
 from duckflow.evaluation.project_tests import ProjectTests
+from duckflow.evaluation.related_tests import is_test
 from duckflow.loops.acting.dispatcher import Dispatcher
+from duckflow.loops.judging.case_evidence import CaseEvidenceCollector
 from duckflow.loops.session import SessionPart
 from duckflow.tools.shell import RUN
+
+_NAME = 100
 
 WHY = "These are the project's own tests: they show whether the work is done."
 
@@ -20,8 +29,10 @@ class Verification(SessionPart):
     """Runs the verifying command. `tests` is None if the user can't be asked about the project's tests."""
 
     _dispatcher: Dispatcher
+    _collector: CaseEvidenceCollector
     _tests: ProjectTests | None
     _asked: str = ""
+    _compared: CheckResult | None = None
 
     async def prepare(self) -> bool:
         """Queue the project's tests the first time files have changed. Return whether they were queued."""
@@ -39,26 +50,54 @@ class Verification(SessionPart):
         self._session.record(ActionQueued(actions=(queued,)))
         return True
 
-    async def run(self) -> bool | None:
-        """Run the verifying command. Return whether it succeeded; None if there is no such command."""
-        await self._settle()
-        command = self._state.verify
-        if not command:
-            return None
-        request, known = self._state.request, _last(self._state, command)
-        if known is not None and request is not None and known.revision == request.objective.revision:
-            return known.exit_code == 0  # no file changed since that run
-        why = "It shows whether the request is met."
-        await self._dispatcher.run_now([Action(operation=RUN, args={"command": command}, reasoning=why)])
-        ran = _last(self._state, command)
-        return ran is not None and ran.exit_code == 0
+    async def run(self) -> CheckResult | None:
+        """Run the verifying command. Without one, return the last test run of the model if it failed.
 
-    def failures(self) -> tuple[str, ...]:
-        """Return the failures listed in the output of the last run."""
-        ran = _last(self._state, self._state.verify) if self._state.verify else None
-        if ran is None or ran.exit_code == 0:
-            return ()
-        return (*failing_lines(self._shown(ran)), f"`{ran.command}` fails")
+        A failure does not count if it is older than the request, unless the user set the command (J3).
+        """
+        await self._settle()
+        command, request = self._state.verify, self._state.request
+        if request is None:
+            return None
+        if not command:
+            ran = _last_test_run(request)
+            if ran is None or not self._tells(ran):
+                return None
+            failed = await self._compare(self._result(ran.command, ran), ran.command)
+            own = any(not is_test(path) for path in request.changed if not is_cache(path))
+            return replace(failed, binding=failed.binding and failed.compared and own)
+        ran = _last(self._state, command)
+        if ran is None or ran.revision != request.objective.revision:
+            why = "It shows whether the request is met."
+            await self._dispatcher.run_now([Action(operation=RUN, args={"command": command}, reasoning=why)])
+            ran = _last(self._state, command)
+        result = self._result(command, ran)
+        if result.good or self._tests is None or await asyncio.to_thread(self._tests.find) != command:
+            return result
+        return await self._compare(result, command)
+
+    async def _compare(self, failed: CheckResult, command: str) -> CheckResult:
+        """Find out whether a run failed in the same way before the request, once for each run."""
+        request, known = self._state.request, self._compared
+        if request is None or (known is not None and known.evidence_id == failed.evidence_id):
+            return known or failed
+        self._compared = await self._collector.compare(request, failed, command)
+        return self._compared
+
+    def _result(self, command: str, ran: CommandRun | None) -> CheckResult:
+        passed = ran is not None and ran.exit_code == 0
+        lines = failing_lines(self._shown(ran)) if ran and not passed else ()
+        return CheckResult(
+            kind="test",
+            name=one_line(command, _NAME),
+            state="passed" if passed else "failed",
+            detail="\n".join(lines),
+            binding=True,
+            evidence_id=ran.evidence_id if ran else "",
+        )
+
+    def _tells(self, ran: CommandRun) -> bool:
+        return ran.exit_code != 0 and not runner_is_missing(ran.exit_code, self._shown(ran))
 
     def _shown(self, ran: CommandRun) -> str:
         transcript = reversed(self._state.transcript)
@@ -76,6 +115,12 @@ class Verification(SessionPart):
         wanted = ran is not None
         await asyncio.to_thread(self._tests.remember, command, wanted=wanted)
         self._session.record(VerifySet(command=command if wanted else ""))
+
+
+def _last_test_run(request: Request) -> CommandRun | None:
+    """Return the last test run since the last change, if the request has changed files."""
+    runs = (run for run in reversed(request.commands) if run.revision == request.objective.revision)
+    return next((run for run in runs if is_test_command(run.command)), None) if request.changed else None
 
 
 def _last(state: AgentState, command: str) -> CommandRun | None:

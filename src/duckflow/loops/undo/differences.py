@@ -19,12 +19,12 @@ class Differences:
 
     async def since(self, sets: Iterable[ChangeSet]) -> Mapping[str, str]:
         """Return the unified diff of each path since the first of these changes; empty if it is the same."""
-        first = _first(sets)
+        first = first_changes(sets)
         return await run_in_thread(lambda: {path: self._difference(one) for path, one in first.items()})
 
     async def before(self, sets: Iterable[ChangeSet], paths: Iterable[str]) -> Mapping[str, str]:
         """Return the text of these files before the first of these changes, if it is kept."""
-        first = _first(sets)
+        first = first_changes(sets)
         found = {path: first[path].before for path in paths if path in first}
         texts = await run_in_thread(lambda: {path: self._text(word) for path, word in found.items()})
         return {path: text for path, text in texts.items() if text is not None}
@@ -53,5 +53,6 @@ class Differences:
         return difference_of(path, before, now.data if now and now.word != FOLDER else None)
 
 
-def _first(sets: Iterable[ChangeSet]) -> Mapping[str, FileChange]:
+def first_changes(sets: Iterable[ChangeSet]) -> Mapping[str, FileChange]:
+    """Return the first change of each path."""
     return {change.path: change for one in reversed([*sets]) for change in reversed(one.changes)}

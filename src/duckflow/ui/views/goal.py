@@ -20,7 +20,7 @@ _LINE, _LONG = 100, 200
 _DEDUCTIONS = ("forgotten", "no_evidence", "unknown_evidence", "weak_evidence")
 """Reasons that lower the score of one requirement. All other reasons lower the overall score."""
 
-_MISSING = 5
+_MISSING, _NONE = 5, "–"
 _IDS = 8
 
 
@@ -57,7 +57,7 @@ def evaluation_text(event: Evaluated) -> str:
     checked = [text("evaluation.checked", **counted)] if states else []
     checked += [_failure(one) for one in event.results if one.state == "failed"]
     if evaluation.by == "nobody":
-        return "\n".join([text("evaluation.not_judged"), *checked])
+        return "\n".join([text("evaluation.not_judged"), *_caps(evaluation), *checked])
     ran = any(one.state == "passed" and one.kind != "diagnostic" for one in event.results)
     unproven = evaluation.done and evaluation.by == "program" and not ran
     checked += [text("evaluation.only_read")] if unproven else []
@@ -92,8 +92,8 @@ def _scored(score: RequirementScore) -> str:
 
 
 def _failure(result: CheckResult) -> str:
-    key = "evaluation.failed_before" if result.before else "evaluation.failed"
-    return text(key, name=_short(result.name))
+    kind = "failed_before" if result.before else "failed" if result.binding else "found"
+    return text(f"evaluation.{kind}", name=_short(result.name))
 
 
 def _caps(evaluation: SatisfactionEvaluation) -> list[str]:
@@ -108,12 +108,16 @@ def _goal(request: Request) -> Iterator[str]:
         yield text("goal.no_parts") if request.outcome in ENDED else text("goal.searching")
     scores = objective.evaluation.requirement_scores if objective.evaluation else ()
     scored = {one.requirement: one for one in scores}
-    yield from first_lines([_requirement(one, scored.get(one.requirement)) for one in objective.requirements])
+    judged = objective.evaluation is None or objective.evaluation.by != "nobody"
+    yield from first_lines(
+        [_requirement(one, scored.get(one.requirement), judged=judged) for one in objective.requirements]
+    )
     yield from _verdict(objective.evaluation)
     yield from first_lines([_check(one) for one in objective.checks])
     for attempt in objective.attempts:
         strategy = _strategy(attempt.strategy)
-        yield text("goal.attempt", number=attempt.number, score=percent(attempt.score), strategy=strategy)
+        score = percent(attempt.score) if judged or attempt != objective.attempts[-1] else _NONE
+        yield text("goal.attempt", number=attempt.number, score=score, strategy=strategy)
     current = objective.current
     if current.strategy or current.tried:
         yield text("goal.current", number=current.number, strategy=_strategy(current.strategy))
@@ -123,11 +127,11 @@ def _goal(request: Request) -> Iterator[str]:
         yield text(f"goal.outcome.{request.outcome}")
 
 
-def _requirement(item: RequirementItem, score: RequirementScore | None) -> str:
+def _requirement(item: RequirementItem, score: RequirementScore | None, *, judged: bool) -> str:
     line = text(
         "goal.requirement",
         mark="●" if item.satisfaction >= MET else "◐" if item.satisfaction >= PARTLY else "○",
-        score=percent(item.satisfaction),
+        score=percent(item.satisfaction) if judged else _NONE,
         requirement=_short(item.requirement),
         priority=text(f"goal.priority_{item.priority}"),
         evidence=_evidence(item.evidence[:_IDS]),
@@ -139,7 +143,7 @@ def _with_reason(line: str, score: RequirementScore) -> str:
     """Add the reason why the program lowered a score."""
     if score.cap not in _DEDUCTIONS:
         return line
-    claimed = "–" if score.claimed is None else percent(score.claimed)
+    claimed = _NONE if score.claimed is None else percent(score.claimed)
     ids = on_one_line(", ".join(score.uncounted[:_IDS]))
     reason = text(f"goal.cap.{score.cap}", claimed=claimed, score=percent(score.score), ids=ids)
     return f"{line}\n{reason}"
@@ -148,6 +152,7 @@ def _with_reason(line: str, score: RequirementScore) -> str:
 def _verdict(evaluation: SatisfactionEvaluation | None) -> Iterator[str]:
     if evaluation is None or evaluation.by == "nobody":
         yield text("goal.not_judged") if evaluation is None else text("evaluation.not_judged")
+        yield from _caps(evaluation) if evaluation else ()
         return
     yield text(
         "goal.verdict_done" if evaluation.done else "goal.verdict_open",

@@ -1,0 +1,122 @@
+"""J3: a verdict that people agree with, as it stands below what the user has seen."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from duckflow.domain.events import Evaluated
+from duckflow.domain.questions.approval import AnswerApproval
+from duckflow.domain.questions.consultation import ChooseWay
+from duckflow.i18n.catalogue import set_language
+from duckflow.ui.views.goal import evaluation_text, goal_text
+from fakes.engine import action, decision, engine
+from fakes.model_server import ModelServer
+from fakes.plays import asked_for, play
+from fakes.rows import every_row
+
+CLAIM = "memo.md を作成しました。"
+TEST = "make test"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "project").mkdir()
+    return tmp_path / "project"
+
+
+@every_row("guidance", ["", "もっと短くして"])
+async def test_J3_G1_a_small_model_that_only_claims_a_refused_file_is_never_done(
+    tmp_path: Path, guidance: str
+):
+    folder = tmp_path / (guidance or "bare")
+    folder.mkdir()
+    wants = {"wants": "change", "operation": "write", "paths": ["memo.md"]}
+    claims = {"wants": "answer", "operation": "reply", "reply": CLAIM}
+    answers = [json.dumps(wants), "# メモ\n", *[json.dumps(claims, ensure_ascii=False)] * 4]
+    with ModelServer(play(*answers)) as server:
+        async with engine(folder, server=server, mode="ask", small=True) as duck:
+            assert await duck.app.chat.say("買い物メモを memo.md に書いて") == "awaiting_approval"
+            outcome = await duck.app.chat.answer(AnswerApproval(yes=False, reason=guidance))
+            if outcome == "consultation":
+                outcome = await duck.app.chat.choose(ChooseWay(choice="instruct", text="もっと短くして"))
+            assert outcome == "not_judged"
+            set_language("ja")
+            shown = goal_text(duck.state)
+    assert "ファイルが変更されていません" in shown
+    assert shown.endswith("? 終了（未評価）")
+    assert "0 %" not in shown
+    assert not (folder / "memo.md").exists()
+
+
+async def test_J1_J3_a_reply_after_a_refused_change_is_no_talk(folder: Path):
+    no = {"requirement_scores": [{"requirement": "1", "score": 0.0}], "missing_aspects": ["memo.md"]}
+    answers = [
+        decision("", action("write_file", path="memo.md", content="x\n")),
+        *[decision("I wrote memo.md.", task_profile="general_chat")] * 4,
+    ]
+    with ModelServer(play(*answers, SatisfactionEvaluation=[no] * 4)) as server:
+        async with engine(folder, server=server, mode="ask") as duck:
+            await duck.app.chat.say("Write memo.md")
+            assert await duck.app.chat.answer(AnswerApproval(yes=False, reason="shorter")) == "not_satisfied"
+            assert len(duck.of(Evaluated)) == 3
+
+
+OLD = "def add(a, b):\n    return a + b\n\n\ndef half(a):\n    return a\n"
+TESTS = """from calc import add, half
+
+failed = [name for name, good in {"add": add(1, 2) == 3, "half": half(4) == 2}.items() if not good]
+print(*(f"FAILED {name}" for name in failed), sep="\\n")
+raise SystemExit(bool(failed))
+"""
+
+
+def praise() -> dict[str, Any]:
+    scores = [{"requirement": "1", "score": 1.0, "evidence": [f"e{n}" for n in range(1, 30)]}]
+    return {"requirement_scores": scores, "completion_recommendation": True}
+
+
+def edits(find: str, by: str) -> dict[str, Any]:
+    return action("edit_file", path="calc.py", edits=[{"find": find, "replace": by}])
+
+
+def runs(command: str) -> dict[str, Any]:
+    return {"operation": "shell.run", "args": {"command": command}}
+
+
+@every_row(
+    ("edit", "before", "outcome"),
+    [
+        (("a + b", "a + b  # the sum"), True, "done"),
+        (("a + b", "a - b"), False, "not_satisfied"),
+    ],
+)
+@every_row("who", ["the model's own run", "the project's tests"])
+async def test_J3_tests_that_fail_below_a_verdict_are_old_or_the_request_is_not_done(
+    tmp_path: Path, edit: tuple[str, str], before: bool, outcome: str, who: str
+):
+    folder = tmp_path / f"{edit[1]}{who}".replace(" ", "_")
+    folder.mkdir()
+    (folder / "calc.py").write_text(OLD)
+    (folder / "try_all.py").write_text(TESTS)
+    (folder / "Makefile").write_text(f"test:\n\t{sys.executable} try_all.py\n")
+    attended = who == "the project's tests"
+    answers = [
+        decision("", action("read_file", path="calc.py")),
+        decision("", edits(*edit), *([] if attended else [runs(TEST)])),
+        *[decision("All tests pass.")] * 6,
+    ]
+    with ModelServer(play(*answers, SatisfactionEvaluation=[praise()] * 6)) as server:
+        async with engine(folder, server=server, mode="auto", attended=attended) as duck:
+            ended = await duck.app.chat.say("Give add a comment in calc.py")
+            if ended == "awaiting_approval":
+                ended = await duck.app.chat.answer(AnswerApproval(yes=True))
+            verdicts = duck.of(Evaluated)
+            asked = [asked_for(one.body) for one in server.requests]
+    assert ended == outcome, (ended, asked, verdicts)
+    (ran,) = [one for one in verdicts[0].results if one.name == TEST]
+    assert (ran.state, ran.before, ran.binding) == ("failed", before, not before), ran
+    said = "failed before this request, too" if before else f"✗ {TEST} failed"
+    assert said in evaluation_text(verdicts[0])
