@@ -10,6 +10,7 @@ from duckflow.domain.files.caches import is_cache
 from duckflow.domain.files.effects import BulkEffect, Effect, Effects
 from duckflow.domain.lines import TextLine, line
 from duckflow.domain.text import some_of
+from duckflow.safety.paths import printable
 
 EffectsFate = Literal["applied", "waiting", "discarded"]
 
@@ -65,24 +66,28 @@ def effects_told(effects: Effects, skip: Iterable[str] = ()) -> tuple[TextLine, 
 
 def _some(paths: Sequence[str]) -> str:
     more = f" … +{len(paths) - _USER_NAMED}" if len(paths) > _USER_NAMED else ""
-    return ", ".join(paths[:_USER_NAMED]) + more
+    return ", ".join(map(printable, paths[:_USER_NAMED])) + more
 
 
 def dropped_line(effects: Effects) -> str:
     """Return a line about file changes that are never applied to the workspace; empty without any."""
     if not effects.dropped:
         return ""
-    return "Never taken over: " + some_of(f"{one.path} ({one.reason})" for one in effects.dropped)
+    return "Never taken over: " + some_of(f"{printable(one.path)} ({one.reason})" for one in effects.dropped)
 
 
 def _parts(shown: Sequence[Effect]) -> Iterator[str]:
     own = [one for one in shown if _of_git(one)]
     files = [one for one in shown if one.type != "folder" and one not in own]
-    folders = [f"{one.path}/ ({one.kind})" for one in shown if one.type == "folder" and one not in own]
+    folders = [
+        f"{printable(one.path)}/ ({one.kind})" for one in shown if one.type == "folder" and one not in own
+    ]
     for kind, word in _KINDS:
-        if paths := [one.path for one in files if one.kind == kind]:
+        if paths := [printable(one.path) for one in files if one.kind == kind]:
             yield f"{word} {some_of(paths)}"
-    if moved := [f"{one.moved_from} to {one.path}" for one in files if one.kind == "moved"]:
+    if moved := [
+        f"{printable(one.moved_from)} to {printable(one.path)}" for one in files if one.kind == "moved"
+    ]:
         yield f"moved {some_of(moved)}"
     if folders and not files:
         yield f"folders {some_of(folders)}"
@@ -93,9 +98,9 @@ def _parts(shown: Sequence[Effect]) -> Iterator[str]:
 def _bulk_parts(bulk: Iterable[BulkEffect]) -> Iterator[str]:
     for one in bulk:
         if one.sources:
-            yield f"changed {some_of(one.sources)}"
+            yield f"changed {some_of(map(printable, one.sources))}"
         if not one.ignored and (rest := one.files - len(one.sources)):
-            yield f"{one.path}/ ({_files(rest)})"
+            yield f"{printable(one.path)}/ ({_files(rest)})"
 
 
 def _ignored(single: Sequence[Effect], bulk: Iterable[BulkEffect]) -> str:
@@ -106,7 +111,9 @@ def _ignored(single: Sequence[Effect], bulk: Iterable[BulkEffect]) -> str:
     telling = [
         path for path in (*files, *(f"{one.path}/" for one in folders)) if not is_cache(path.rstrip("/"))
     ]
-    named = ", ".join(telling[:_IGNORED_NAMED]) + (", …" if len(telling) > _IGNORED_NAMED else "")
+    named = ", ".join(map(printable, telling[:_IGNORED_NAMED])) + (
+        ", …" if len(telling) > _IGNORED_NAMED else ""
+    )
     return f"{_files(count, 'ignored ')} ({named})" if named else ""
 
 

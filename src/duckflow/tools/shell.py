@@ -22,6 +22,7 @@ from duckflow.domain.text import some_of
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.encoding import EncodedText
 from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.paths import printable
 from duckflow.safety.sandbox.background import BackgroundOutput
 from duckflow.safety.sandbox.command_result import CommandResult
 from duckflow.safety.sandbox.copy.copy_writer import CHANGED
@@ -83,18 +84,13 @@ class ReadOutput(Frozen):
 def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool[Any], ...]:
     """Return the tools of one shell. `emit` receives the output as it arrives."""
 
-    async def run(args: Run, access: Access) -> ToolResult:
+    async def run(args: Run, _access: Access) -> ToolResult:
         longest = shell.settings.max_timeout_s
         if args.timeout_s is not None and args.timeout_s > longest:
             raise ToolError(f"timeout_s may be {longest} at most.")
         seconds = args.timeout_s or shell.settings.timeout_s
         result = await shell.run(
-            args.command,
-            timeout_s=seconds,
-            network=args.network,
-            secrets=args.secrets,
-            emit=emit,
-            request=access.owner.request_id,
+            args.command, timeout_s=seconds, network=args.network, secrets=args.secrets, emit=emit
         )
         ended: CommandEnd = "succeeded" if result.exit_code == 0 or result.ran_through else "failed"
         hint, meaning = await _hint(shell, result, network=args.network)
@@ -155,9 +151,8 @@ def background_tools(shell: Shell) -> tuple[Tool[Any], ...]:
     """Return the tools for the background commands of one shell."""
     known: dict[str, BackgroundCommand] = {}
 
-    async def start(args: StartCommand, access: Access) -> ToolResult:
-        started = await shell.start(args.command, request=access.owner.request_id)
-        command = BackgroundCommand(id=started, command=args.command)
+    async def start(args: StartCommand, _access: Access) -> ToolResult:
+        command = BackgroundCommand(id=await shell.start(args.command), command=args.command)
         known[command.id] = command
         said = await shell.read(command.id, FIRST_WORDS_S, for_end=True)
         return await report(command, said, CommandStarted(command=command))
@@ -234,12 +229,18 @@ async def apply_waiting(
 ) -> ToolResult:
     """Apply a command's file changes to the workspace. The user agreed to overwrite `conflicts`."""
     left = await shell.apply(waiting.copy_id, effects, access, conflicts=conflicts)
-    kept = "Not taken over: " + some_of(f"{path} ({reason})" for path, reason in left.items()) if left else ""
+    named = {printable(path): reason for path, reason in left.items()}
+    kept = some_of(f"{path} ({reason})" for path, reason in named.items())
     told = [*effects_told(effects, skip=left)]
-    told += [line(f"approval.impact.dropped_{one.reason}", path=one.path) for one in effects.dropped]
-    told += [line("action.not_taken", paths=some_of(left))] if left else []
+    dropped = ((one.reason, printable(one.path)) for one in effects.dropped)
+    told += [line(f"approval.impact.dropped_{reason}", path=path) for reason, path in dropped]
+    told += [line("action.not_taken", paths=some_of(named))] if left else []
     return ToolResult(
-        text=_lines(effects_line("applied", effects, skip=left), dropped_line(effects), kept),
+        text=_lines(
+            effects_line("applied", effects, skip=left),
+            dropped_line(effects),
+            f"Not taken over: {kept}" if left else "",
+        ),
         told=tuple(told),
         changed=tuple(path for path in told_paths(effects) if path not in left),
         exact=all(bulk.undoable for bulk in effects.bulk),

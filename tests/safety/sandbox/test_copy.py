@@ -13,7 +13,9 @@ import pytest
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.files.effects import Effects
+from duckflow.safety.descriptors import closing_fd, copy_to_new
 from duckflow.safety.sandbox.copy.copies import CopyFolders
+from duckflow.safety.sandbox.copy.layers import file_digest
 from duckflow.store.kept_files import ChangeOwner
 
 
@@ -41,6 +43,32 @@ def told(effects: Effects):
 async def shell(folder, tmp_path, copying, open_shell):
     files(folder, "same", "changed", "removed", "old", "folder/inner", "again/a", "again/b", "bits")
     return await open_shell(folder, copying, copies=tmp_path / "copies")
+
+
+def test_holes_in_large_files_are_neither_read_nor_filled(tmp_path):
+    """Of these terabytes, only some bytes exist. A copy without holes has the same hash."""
+
+    def write(name, size, **data):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(size)
+            for at, text in data.items():
+                file.seek(int(at[1:]))
+                file.write(text.encode())
+        with closing_fd(os.open(tmp_path / name, os.O_RDONLY)) as opened:
+            return file_digest(opened)
+
+    giant = write("giant", 1 << 42, _5="data", _4000000000000="more")
+    assert giant == write("same", 1 << 42, _5="data", _4000000000000="more")
+    assert giant != write("moved", 1 << 42, _5="data", _4000000000001="more")
+    assert giant != write("longer", (1 << 42) + 1, _5="data", _4000000000000="more")
+    folder = os.open(tmp_path, os.O_RDONLY)
+    with closing_fd(folder), closing_fd(os.open(tmp_path / "giant", os.O_RDONLY)) as opened:
+        copy_to_new(opened, folder, "copy", 0o600)
+    with closing_fd(os.open(tmp_path / "copy", os.O_RDONLY)) as opened:
+        assert file_digest(opened) == giant
+    assert (tmp_path / "copy").stat().st_blocks * 512 < 1_000_000
+    sparse, filled = write("sparse", 70_000_000, _3="x"), write("filled", 70_000_000, _3="x" + "\0" * 10**7)
+    assert sparse == filled
 
 
 async def test_G9_nothing_has_happened_until_the_effects_are_taken_over(shell, folder):

@@ -160,6 +160,7 @@ async def test_G7_all_that_a_command_writes_is_limited(folder, tmp_path, any_lev
     if settings:
         written += [
             "for n in 1 2 3 4 5; do fallocate -l 4M sub/$n; done",
+            "for n in 1 2 3 4 5; do truncate -s 4M sub/$n; done",
             MANY.replace("sub/", "/tmp/") + f"; sleep {LONG}",
         ]
     for command in written:

@@ -15,6 +15,7 @@ from duckflow.domain.reduce.objective import digest_of
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import one_line
 from duckflow.safety.files.access import Permit
+from duckflow.safety.paths import printable
 from duckflow.safety.policy.policy import PolicyVerdict
 from duckflow.safety.policy.risk import Assessment, changed_lines
 from duckflow.tools.catalogue import CommandEnd, Proposal
@@ -174,13 +175,13 @@ def _effects_impact(effects: Effects, ended: CommandEnd) -> Iterator[TextLine]:
             yield line(f"approval.impact.files_{key}", count=len(paths), paths=_some(listed))
     for bulk in effects.bulk:
         key = "approval.impact.build_folder" if bulk.undoable else "approval.impact.build_folder_not_kept"
-        yield line(key, path=bulk.path, count=bulk.files)
+        yield line(key, path=printable(bulk.path), count=bulk.files)
     for path in effects.unkept:
-        yield line("approval.impact.not_kept", path=path)
+        yield line("approval.impact.not_kept", path=printable(path))
     for path in effects.conflicts:
-        yield line("approval.impact.overwrites", path=path)
+        yield line("approval.impact.overwrites", path=printable(path))
     for dropped in effects.dropped[:FIRST_SHOWN]:
-        yield line(f"approval.impact.dropped_{dropped.reason}", path=dropped.path)
+        yield line(f"approval.impact.dropped_{dropped.reason}", path=printable(dropped.path))
     yield line("approval.impact.undo")
 
 
@@ -195,7 +196,7 @@ def _command_impact(outline: ChangeOutline) -> Iterator[TextLine]:
 
 def _some(paths: Collection[str]) -> str:
     more = f" … +{len(paths) - FIRST_SHOWN}" if len(paths) > FIRST_SHOWN else ""
-    return ", ".join([*paths][:FIRST_SHOWN]) + more
+    return ", ".join(map(printable, [*paths][:FIRST_SHOWN])) + more
 
 
 def _alternatives(action: Action, outline: ChangeOutline) -> Iterator[str]:

@@ -20,6 +20,7 @@ from duckflow.loops.acting.approvals import ChangeOutline, ask_about
 from duckflow.loops.acting.file_versions import of_command
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import READ_CAP, Workspace
+from duckflow.safety.paths import printable
 from duckflow.safety.policy.command_risk import similar_commands
 from duckflow.safety.policy.effects import FileVersions, assess_effects
 from duckflow.safety.policy.git_config import ReadFile, UnreadableFile
@@ -53,6 +54,10 @@ class CommandEffects:
     async def on_copies(self) -> bool:
         """Return whether commands work on a copy in this workspace."""
         return (await self._shell.sandbox()).copies
+
+    def begin_request(self, request_id: str) -> None:
+        """Name the request that sent the next commands."""
+        self._shell.begin_request(request_id)
 
     async def settle(
         self,
@@ -246,29 +251,31 @@ def _difference(
     notes = [text("approval.difference.git", count=len(quiet))] if quiet else []
     for bulk in effects.bulk:
         key = "approval.difference.folder" if bulk.undoable else "approval.difference.folder_not_kept"
-        notes.append(text(key, path=bulk.path, count=bulk.files, size=bulk.size, deleted=bulk.deleted))
+        notes.append(
+            text(key, path=printable(bulk.path), count=bulk.files, size=bulk.size, deleted=bulk.deleted)
+        )
     return "".join((*parts, *(f"({note})\n" for note in notes)))
 
 
 def _of_effect(effect: Effect, contents: FileVersions) -> str:
-    path = effect.path
+    path, named = effect.path, printable(effect.path)
     if effect.kind == "moved":
-        return f"rename from {effect.moved_from}\nrename to {path}\n"
+        return f"rename from {printable(effect.moved_from)}\nrename to {named}\n"
     if effect.type == "folder":
         bits = f" (bits {effect.mode_after:o})" if effect.kind == "mode" and effect.mode_after else ""
-        return f"{effect.kind} folder {path}/{bits}\n"
+        return f"{effect.kind} folder {named}/{bits}\n"
     if effect.type == "link":
-        return f"{effect.kind} link {path} -> {effect.link_target}\n"
+        return f"{effect.kind} link {named} -> {printable(effect.link_target)}\n"
     bits = ""
     if effect.mode_before is not None and effect.mode_after not in (None, effect.mode_before):
         bits = f"old mode {effect.mode_before:o}\nnew mode {effect.mode_after:o}\n"
     if effect.kind == "mode":
-        return f"--- a/{path}\n+++ b/{path}\n{bits}"
+        return f"--- a/{named}\n+++ b/{named}\n{bits}"
     old = _shown_content(contents.before, path) if effect.before else None
     new = _shown_content(contents.after, path) if effect.kind != "deleted" else None
     shown = difference_of(path, old, new) if effect.kind == "deleted" or new is not None else ""
     too_large = text("approval.difference.too_large", size=effect.size)
-    return bits + (shown or f"--- a/{path}\n+++ b/{path}\n({too_large})\n")
+    return bits + (shown or f"--- a/{named}\n+++ b/{named}\n({too_large})\n")
 
 
 def _shown_content(read: ReadFile, path: str) -> bytes | None:

@@ -39,6 +39,7 @@ class ActionRunner(SessionPart):
         await self._session.pause()
         access = self.log.start(action, task_id, tool.effect, permit_of(approval), proposal.write)
         target = next(iter(tool.targets(args)), None)
+        self._effects.begin_request(access.owner.request_id)
         try:
             result = await self._call(reviewed, access)
             result = await self._effects.settle(

@@ -44,7 +44,6 @@ class _WantedCommand(NamedTuple):
     network: bool
     secrets: Collection[str] = ()
     emit: Emit | None = None
-    request: str = ""
 
 
 class Shell:
@@ -74,6 +73,7 @@ class Shell:
         self._launcher = Launcher()
         self._view = ShellView(self.workspace, closed, self._env, self._launcher, programs)
         self._place = copies
+        self._request = ""
         self._folders: CopyFolders | None = None
         self._pending: dict[str, WorkspaceCopy] = {}
         self._interrupted: list[str] = []
@@ -88,6 +88,10 @@ class Shell:
             copies = await self._copies() if self._place is not None else None
             return await self._probe.find(self.settings.sandbox, self._launcher, self.workspace, copies)
 
+    def begin_request(self, request_id: str) -> None:
+        """Name the request that sent the next commands. What git ignores is what was committed before it."""
+        self._request = request_id
+
     async def hidden(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Return which of these workspace paths commands see empty unless the user grants access."""
         return await asyncio.to_thread(self._view.hidden, paths)
@@ -100,12 +104,11 @@ class Shell:
         network: bool = False,
         secrets: Collection[str] = (),
         emit: Emit | None = None,
-        request: str = "",
     ) -> CommandResult:
         """Run a command until it ends. It may see these `secrets`. If cancelled, kill its processes first."""
         seconds = self.settings.timeout_s if timeout_s is None else timeout_s
         wanted = await self._want(command, seconds, network=network)
-        wanted = wanted._replace(secrets=secrets, emit=emit, request=request)
+        wanted = wanted._replace(secrets=secrets, emit=emit)
         if self._live is not None:
             return await _retried(partial(self._run_beside, self._live, wanted))
         run = self._run_on_copy if wanted.sandbox.copies else self._run_in_folder
@@ -163,7 +166,7 @@ class Shell:
         self, wanted: _WantedCommand, files: Mapping[str, bytes] = MappingProxyType({})
     ) -> tuple[WorkspaceCopy, LaunchOrder]:
         copies = await self._copies()
-        copy = await asyncio.to_thread(copies.make, str(self.workspace), wanted.command, wanted.request)
+        copy = await asyncio.to_thread(copies.make, str(self.workspace), wanted.command, self._request)
         try:
             await asyncio.to_thread(copy.put, files)
             return copy, await self._confine(wanted, copy)
@@ -225,14 +228,14 @@ class Shell:
         """Ids of the running background commands."""
         return self._live.commands if self._live is not None else ()
 
-    async def start(self, command: str, *, network: bool = False, request: str = "") -> str:
+    async def start(self, command: str, *, network: bool = False) -> str:
         """Start a background command and return its id. It shares a copy of the folder with others."""
         wanted = await self._want(command, _BACKGROUND_SECONDS, network=network)
         if not wanted.sandbox.copies:
             raise ToolError("Nothing can run in the background here: that needs a copy of the folder.")
         if self._live is None:
             make = (await self._copies()).make
-            copy = await asyncio.to_thread(make, str(self.workspace), command, request)
+            copy = await asyncio.to_thread(make, str(self.workspace), command, self._request)
             self._live = LiveCopy(copy, await self._launcher.hold(copy.mounts), self._numbers)
         order = await self._confine(wanted, self._live.copy)
         _, position = self._view.masks.opened_since()

@@ -5,6 +5,7 @@ from difflib import unified_diff
 from io import StringIO
 
 from duckflow.safety.files.encoding import common_start
+from duckflow.safety.paths import printable
 
 _CONTEXT = 3
 _TOO_MANY = 60_000_000  # pairs of lines; beyond that a comparison takes too long
@@ -34,7 +35,8 @@ def difference_of(path: str, before: bytes | None, after: bytes | None) -> str:
 
 
 def _names(path: str, before: object, after: object) -> tuple[str, str]:
-    return "/dev/null" if before is None else f"a/{path}", "/dev/null" if after is None else f"b/{path}"
+    named = printable(path)
+    return "/dev/null" if before is None else f"a/{named}", "/dev/null" if after is None else f"b/{named}"
 
 
 def _as_text(data: bytes) -> str:

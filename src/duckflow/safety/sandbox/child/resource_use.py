@@ -115,13 +115,17 @@ def _unlinked_bytes(processes: Iterable[int]) -> tuple[int, int]:
 
 
 def _bytes_below(top: str) -> int:
-    """Return the disk space of a folder and everything below it, as far as it is readable."""
+    """Return the size of a folder and everything below it, as far as it is readable.
+
+    Holes count, because the disk space is used as soon as something fills them or copies the file.
+    """
     total, waiting = 0, [top]
     while waiting:
         with suppress(OSError), os.scandir(waiting.pop()) as entries:
             for entry in entries:
                 with suppress(OSError):
-                    total += entry.stat(follow_symlinks=False).st_blocks * _BLOCK + _OF_EACH
+                    status = entry.stat(follow_symlinks=False)
+                    total += max(status.st_blocks * _BLOCK, status.st_size) + _OF_EACH
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
     return total

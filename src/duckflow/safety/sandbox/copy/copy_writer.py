@@ -33,7 +33,7 @@ from duckflow.safety.files.replacing import NotAsExpected, Place, put_back
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
 from duckflow.safety.sandbox.copy.copy_reader import OVERLAY_ATTRIBUTES
 from duckflow.safety.sandbox.copy.effect_groups import loses_content
-from duckflow.safety.sandbox.copy.layers import file_digest, text_digest
+from duckflow.safety.sandbox.copy.layers import file_digest, read_whole, text_digest
 from duckflow.safety.sandbox.copy.set_aside import Found, SetAside
 from duckflow.safety.syscalls import c_call
 
@@ -48,7 +48,6 @@ _FOLDERS = 2
 _NEW_FILES = ("created", "changed")
 _MOST_OPEN = 256
 _SYNC_ONE_BY_ONE = 8
-_BLOCK = 1 << 20
 _NOT_MOVED = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP)
 """Errors of a file system that can't move or link a file out of the copy, so that it must be copied."""
 
@@ -423,15 +422,10 @@ def _look_at(place: Place, *, read: bool) -> tuple[str | None, os.stat_result | 
         return text_digest(target), status, os.fsencode(target)
     if not stat.S_ISREG(status.st_mode):
         return None, status, None
-    with os.fdopen(open_readable(folder, name), "rb", buffering=0) as file:
-        digest = hashlib.sha256()
-        blocks: list[bytes] = []
-        wanted = read and status.st_size <= LARGEST
-        while block := file.read(_BLOCK):
-            digest.update(block)
-            if wanted:
-                blocks.append(block)
-        return digest.hexdigest(), status, b"".join(blocks) if wanted else None
+    with closing_fd(open_readable(folder, name)) as opened:
+        data = read_whole(opened, LARGEST) if read else None
+        digest = file_digest(opened) if data is None else hashlib.sha256(data).hexdigest()
+        return digest, status, data
 
 
 def _set_mode(folder: int, name: str, mode: int, found: Found | None = None) -> None:

@@ -10,10 +10,12 @@ import stat
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
-from duckflow.safety.descriptors import closing_fd, open_readable, set_mode
+from duckflow.domain.files.effects import LARGEST_KEPT
+from duckflow.safety.descriptors import closing_fd, data_ranges, open_readable, set_mode
 from duckflow.safety.files.confined_open import FOLDER, LOOK, open_exact
 
 _BLOCK = 1 << 20
+_ZEROS = bytes(_BLOCK)
 _ENTER = stat.S_IRUSR | stat.S_IXUSR
 
 
@@ -108,12 +110,26 @@ def read_whole(opened: int, most: int) -> bytes | None:
 
 
 def file_digest(opened: int) -> str:
-    """Return the SHA-256 of an open regular file."""
-    if not stat.S_ISREG(os.fstat(opened).st_mode):
+    """Return the SHA-256 of an open regular file. Of a file too large to keep, only blocks with data count.
+
+    So holes cost nothing, and a copy without them has the same digest.
+    """
+    status = os.fstat(opened)
+    if not stat.S_ISREG(status.st_mode):
         raise OSError("not a regular file")
     digest = hashlib.sha256()
-    while block := os.read(opened, _BLOCK):
-        digest.update(block)
+    if status.st_size <= LARGEST_KEPT:
+        while block := os.read(opened, _BLOCK):
+            digest.update(block)
+        return digest.hexdigest()
+    digest.update(b"%016x" % status.st_size)
+    done = 0
+    for start, end in data_ranges(opened, status.st_size):
+        for at in range(max(done, start - start % _BLOCK), end, _BLOCK):
+            block = os.pread(opened, _BLOCK, at)
+            if block != _ZEROS[: len(block)]:
+                digest.update(b"%016x" % at + block)
+            done = at + _BLOCK
     return digest.hexdigest()
 
 

@@ -1,11 +1,11 @@
-"""Untracked work that commands would delete. Git ignores what was committed before the request (G9)."""
+"""Questions about effects: untracked work that would be deleted, and names that could deceive (G9)."""
 
 import os
 import subprocess
 from pathlib import Path
 from typing import Any
 
-from duckflow.domain.events import ApprovalRequested
+from duckflow.domain.events import ActionFinished, ApprovalRequested
 from duckflow.domain.questions.approval import AnswerApproval
 from fakes.engine import Watched, decision, engine
 from fakes.home import NO_SYSTEM_GIT
@@ -154,3 +154,24 @@ async def test_G9_a_few_deleted_files_are_kept_though_the_folder_is_too_large_to
         assert not (folder / "data/old").exists()
         await duck.app.undoing.undo()
         assert (folder / "data/old").read_text() == "mine\n"
+
+
+async def test_SAFETY_8_a_name_or_target_with_a_line_break_makes_no_lines_of_its_own(tmp_path: Path):
+    """Else they could look like parts of the difference, or end it."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    command = "mkdir $'new\\nfolder'; ln -s $'x\\n+++ b/other\\x1b[2J' link;"
+    command += " echo 1 > $'a\\n--- b'; mv a.txt $'to\\rhere'"
+    (folder / "a.txt").write_text("one\n")
+    async with engine(folder, run(command), decision("Done."), mode="ask") as duck:
+        assert await duck.app.chat.say("go") == "awaiting_approval"
+        approval = duck.of(ApprovalRequested)[0].approval
+        lines = approval.difference.split("\n")
+        assert "created link link -> x\\u000a+++ b/other\\u001b[2J" in lines
+        assert "created folder new\\u000afolder/" in lines
+        assert "rename to to\\u000dhere" in lines
+        assert "+++ b/a\\u000a--- b" in lines
+        assert not any("\n" in str(value) for part in approval.impact for value in part.values.values())
+        await duck.app.chat.answer(AnswerApproval(yes=True))
+        assert (folder / "a\n--- b").exists()
+        assert duck.of(ActionFinished)[-1].text.count("\n") == 0
