@@ -22,6 +22,7 @@ from duckflow.domain.work.plan import Plan, PlanStep
 from duckflow.safety.files.access import Access
 from duckflow.tools.catalogue import Tool, ToolResult
 from fakes.engine import Watched, action, decision, engine
+from fakes.gate import Gate as ModelGate
 from fakes.model_server import ModelServer
 from fakes.plays import asked_for, play
 from fakes.sent_prompts import written
@@ -175,6 +176,20 @@ async def test_C4_cancelling_stops_the_tool_and_leaves_the_rest_pending(folder: 
         assert [(task.status, task.result) for task in tasks] == [("failed", "cancelled"), ("pending", None)]
         assert not duck.app.tasks.cancel()
     assert not (folder / "a.txt").exists()
+
+
+async def test_C1_the_model_sees_a_report_that_came_while_it_answered(folder: Path, tmp_path: Path):
+    """Its answer said done, but not of what the report says."""
+    gate = ModelGate(tmp_path / "gate")
+    call = {"operation": "task_loop.run", "args": {"task_list": [WRITE_A]}}
+    answers = [decision("", call), gate.hold(decision("It runs.")), report(), decision("Done.")]
+    async with engine(folder, *answers) as duck:
+        work = asyncio.ensure_future(duck.app.chat.say("write a"))
+        await gate.wait_until_asked()
+        await ended(duck)
+        gate.open()
+        assert await work == "done"
+        assert len(duck.of(DecisionMade)) == 3
 
 
 async def test_C1_an_approval_of_the_background_is_asked_in_the_chat_while_the_list_waits(folder: Path):

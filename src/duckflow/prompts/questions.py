@@ -23,7 +23,7 @@ _ANSWER = 2048
 _SHARE, _TOKEN = 4, 3
 """The answer and the request may each take a quarter of the window. A token has three characters or more."""
 
-_SPOKEN, _LINE, _WHOLE = 4_000, 300, 500
+_SPOKEN, _NOW, _LINE, _WHOLE = 4_000, 2_000, 300, 500
 
 
 def question_request(
@@ -62,8 +62,12 @@ def whole_request(request: str) -> str:
 
 
 def summary_of(state: AgentState, *, with_request: bool = True) -> str:
-    """Summarize the conversation: earlier requests, one per line, the current one, and its constraints."""
-    now = [f"- Now: {cut(state.request.text, 1000)}"] if with_request and state.request else []
+    """Summarize the conversation: earlier requests, one per line, the current one, and its constraints.
+
+    The current one has all that the user has said for it since.
+    """
+    request = state.request if with_request else None
+    now = [f"- Now: {head_and_tail(request.objective.request, _NOW)}"] if request else []
     constraints = (f"- Constraint: {text}" for text in state.items.constraints)
     return "\n".join([*(f"- {line}" for line in state.summaries), *now, *constraints])
 

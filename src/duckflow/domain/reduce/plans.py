@@ -37,7 +37,7 @@ def start_tasks(state: AgentState, event: TaskListStarted) -> AgentState:
         return replace(step, task_list=event.task_list.tasks)
 
     plans = tuple(derive(replace(plan, steps=tuple(map(with_list, plan.steps)))) for plan in state.plans)
-    return replace(state, task_list=event.task_list, plans=plans, list_granted=False)
+    return replace(state, task_list=event.task_list, plans=plans, list_granted=False, task_answer=None)
 
 
 def end_tasks(state: AgentState, event: TaskReported) -> AgentState:

@@ -13,6 +13,7 @@ from duckflow.dialects.prompt import PromptFrame
 from duckflow.domain.decision import Action, Decision, Operation, TaskProfile
 from duckflow.domain.errors import PromptTooLong, ProviderError, ToolError, ToolsUnsupported
 from duckflow.domain.events import ModelChanged, UsageReported
+from duckflow.domain.frozen import replace
 from duckflow.domain.model import ModelClient, ModelTraits, TierName
 from duckflow.domain.state import AgentState, Request, RulesUse
 from duckflow.llm.tiers import Tiers
@@ -142,6 +143,9 @@ class DecisionModel(SessionPart):
             raise
         if decided.unused:
             self._session.notify("llm.left_out", names=", ".join(decided.unused))
+        if state.background_runs and not self._state.background_runs and decided.decision.next_step == "done":
+            # The report came meanwhile: the model must see it before the work can count as done.
+            decided = replace(decided, decision=replace(decided.decision, next_step="continue"))
         return decided, await self._advisor.priced(self.tier, *decided.calls)
 
     async def preview(self, state: AgentState) -> RenderedPrompt:

@@ -244,7 +244,8 @@ def _report_text(event: events.TaskReported) -> str:
         f"tasks.{event.status}", completed=event.completed, failed=event.failed, pending=event.pending
     )
     said = (f"  {event.summary}",) if event.by == "model" else ()
-    return "\n".join([counts, *said, *(f"  ✗ {failure}" for failure in event.failures)])
+    failures = () if event.status == "cancelled" else event.failures
+    return "\n".join([counts, *said, *(f"  ✗ {failure}" for failure in failures)])
 
 
 def _learned_line(event: events.MemoryKept) -> str:
