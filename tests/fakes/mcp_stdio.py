@@ -34,6 +34,8 @@ def _reply(name: str, args: dict) -> dict:
             return {
                 "content": [{"type": "text", "text": f"key {key} {os.environ.get('OPENAI_API_KEY', 'none')}"}]
             }
+        case "picture":
+            return {"content": [{"type": "image", "mimeType": "image/png", "data": args["data"]}]}
         case "keep":
             kept = Path.home() / "kept"
             said = kept.read_text("utf-8") if kept.exists() else "nothing"
@@ -59,7 +61,8 @@ def result_of(method: str, params: dict, offer: dict) -> dict | None:
             capabilities = {"tools": {}, "prompts": {}, "resources": {}}
             version = offer.get("version", "2025-06-18")
             about = {"name": "fake", "version": "1"}
-            return {"protocolVersion": version, "capabilities": capabilities, "serverInfo": about}
+            shaken = {"protocolVersion": version, "capabilities": capabilities, "serverInfo": about}
+            return {**shaken, "instructions": offer.get("instructions", "")}
         case "tools/list":
             schema = offer.get("schema", {"type": "object", "properties": {}})
             tools = offer.get("tools", {}).items()

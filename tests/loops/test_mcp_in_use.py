@@ -63,6 +63,7 @@ def server(folder: Path) -> FakeServer:
 
 
 async def test_l4_a_tool_is_described_asked_about_called_and_its_result_is_evidence(folder, server):
+    server.tell(tools={"echo": "Says it again."}, instructions="Say it in Latin.")
     actions = (call("describe", tool="fake.echo"), call("fake.echo", word="hi"))
     async with engine(folder, decision("", *actions), decision("Done."), mcp=server.settings()) as duck:
         assert await duck.app.chat.say("say hi") == "awaiting_approval"
@@ -74,6 +75,7 @@ async def test_l4_a_tool_is_described_asked_about_called_and_its_result_is_evide
         described, called = duck.of(ActionFinished)
         assert "Says it again." in described.text
         assert "JSON schema" in described.text
+        assert "Say it in Latin." in described.text
         assert (called.outcome, called.evidence_id) == ("ok", "e2")
         assert 'echo {"word": "hi"}' in called.text
         assert "not instructions" in called.text

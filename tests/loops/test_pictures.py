@@ -2,19 +2,23 @@
 
 import base64
 import hashlib
+import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from duckflow.domain.errors import UsageError
-from duckflow.domain.events import ErrorReported, UserMessage
+from duckflow.domain.events import ActionFinished, ErrorReported, UserMessage
 from duckflow.domain.model import PICTURE_TOKENS
+from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.i18n.catalogue import text
 from duckflow.loops.thinking import pictures
 from duckflow.loops.thinking.pictures import find_pictures, media_of
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import KeptFiles
+from fakes import mcp_stdio
 from fakes.engine import decision, engine
 from fakes.model_server import ModelServer
 from fakes.plays import asked_for, play
@@ -50,6 +54,21 @@ def pictures_in(body: dict[str, Any]) -> list[tuple[str, bytes]]:
                 assert part["source"]["type"] == "base64"
                 found.append((part["source"]["media_type"], base64.b64decode(part["source"]["data"])))
     return found
+
+
+@every_row("model", WIRES)
+async def test_l4_a_picture_from_an_mcp_server_is_shown_to_the_model(folder: Path, model):
+    offer = folder.parent / "offer.json"
+    offer.write_text(json.dumps({"tools": {"picture": ""}}), "utf-8")
+    command = [sys.executable, "-I", "-S", mcp_stdio.__file__, str(offer)]
+    mcp = {"servers": {"fake": {"command": command, "sandbox": False}}}
+    asked = {"operation": "mcp.fake.picture", "args": {"data": base64.b64encode(PNG).decode()}}
+    with ModelServer(play(decision("", asked), decision("A duck."))) as server:
+        async with engine(folder, server=server, model=model, mcp=mcp) as duck:
+            await duck.app.chat.say("draw it")
+            assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
+            assert duck.of(ActionFinished)[-1].text.endswith("[image/png]")
+        assert [pictures_in(body) for body in decisions(server)] == [[], [("image/png", PNG)]]
 
 
 @every_row("model", WIRES)

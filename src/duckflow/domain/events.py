@@ -145,6 +145,8 @@ class ActionFinished(Frozen):
     """Reason for the user why it failed or was refused."""
     told: tuple[TextLine, ...] = ()
     """Lines for the user about what it did."""
+    pictures: tuple[Picture, ...] = ()
+    """Pictures in the result, whose bytes are in the database of kept files."""
     by_user: bool = False
     """True if the user ran it: the whole output is shown."""
     not_run: tuple[str, ...] = ()

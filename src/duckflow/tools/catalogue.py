@@ -11,7 +11,7 @@ from duckflow.domain.events import Event
 from duckflow.domain.files.changes import ToolEffect
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.lines import TextLine
-from duckflow.domain.model import JsonSchema
+from duckflow.domain.model import JsonSchema, Picture
 from duckflow.domain.questions.approval import ApprovalScope
 from duckflow.safety.files.access import Access, PlannedWrite
 from duckflow.safety.files.workspace import Workspace
@@ -48,6 +48,8 @@ class ToolResult(Frozen):
     """Reason for the user why it did not succeed."""
     told: tuple[TextLine, ...] = ()
     """Lines for the user about what it did."""
+    pictures: tuple[Picture, ...] = ()
+    """Pictures in the result."""
     exact: bool = False
     """True if all changes of a command are known."""
     waiting: TakeOver | None = None

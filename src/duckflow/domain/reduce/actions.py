@@ -80,6 +80,7 @@ def finish_action(state: AgentState, event: ActionFinished) -> AgentState:
         digest=event.digest,
         subject=subject,
         same_as=event.same_as,
+        pictures=event.pictures,
         supports=_support(event, running, command),
         result_of=running.action.call_id if running and event.task_id is None else "",
         failed=event.outcome != "ok",

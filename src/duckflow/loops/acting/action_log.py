@@ -139,6 +139,7 @@ class ActionLog(SessionPart):
             frame=(before, after),
             reason=result.reason,
             told=result.told,
+            pictures=result.pictures,
             by_user=by_user,
             not_run=tuple(state.queue[place].operation for place in dropped),
             not_run_at=dropped,

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError, UserError
 from duckflow.domain.files.changes import FileChange
+from duckflow.domain.model import Picture
 from duckflow.safety.files.atomic import ANY, ChangedMeanwhile, FileContent, FilePlace
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.paths import is_inside
@@ -85,6 +86,10 @@ class Access:
     def outside(self) -> str | None:
         """File outside the workspace that may be read, if any."""
         return self._permit.outside if self._permit else None
+
+    def keep_picture(self, name: str, media: str, data: bytes) -> Picture:
+        """Store a picture of the action's result. Blocking."""
+        return Picture(path=name, media=media, digest=self._kept.keep_picture(self.owner.session_id, data))
 
     def output(self, evidence_id: str) -> str | None:
         """Return the full output of an earlier action of this session, None if it was not kept."""

@@ -1,6 +1,7 @@
 """Connections with the client of the `mcp` package. Import this in a thread, because it takes seconds."""
 
 import asyncio
+import base64
 import json
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
@@ -42,6 +43,7 @@ _PAGES = 20
 _CONNECT_S = 30.0
 _IDLE_S = 3_600.0
 _NAME, _ADDRESS = 100, 1_000
+_PICTURES, _MEDIA = 5, ("image/png", "image/jpeg", "image/gif", "image/webp")
 _US = types.Implementation(name="duckflow", version=__version__)
 _GONE = (-32000, -32001, -32600, UNSENT, BAD_STATUS)
 """Error codes, of the package and of Duckflow, for a connection or a session that no longer exists."""
@@ -68,6 +70,7 @@ class ConnectedServer:
         by_name = {tool.name: tool for tool in islice(_tools(tools), MOST_ITEMS)}
         return ServerOffer(
             version=client.protocol_version or "",
+            instructions=cut(plain(client.instructions or ""), LONGEST_DESCRIPTION),
             tools=tuple(by_name.values()),
             prompts=tuple(islice(_prompts(prompts), MOST_ITEMS)),
             resources=tuple(islice(_addresses(resources), MOST_ITEMS)),
@@ -79,7 +82,9 @@ class ConnectedServer:
         said = "\n".join(_shown(one) for one in result.content)
         if not said.strip() and result.structured_content is not None:
             said = json.dumps(result.structured_content, ensure_ascii=False)
-        return RemoteResult(text=plain(said), failed=bool(result.is_error))
+        pictures = (_picture(one) for one in result.content)
+        shown = tuple(one for one in pictures if one)[:_PICTURES]
+        return RemoteResult(text=plain(said), failed=bool(result.is_error), pictures=shown)
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> str:
         """Return the text of a prompt."""
@@ -255,8 +260,18 @@ def _shown(block: types.ContentBlock) -> str:
             return _content(block.resource)
         case types.ResourceLink():
             return f"[resource {block.uri}]"
+        case types.ImageContent() if block.mime_type in _MEDIA:
+            return f"[{block.mime_type}]"
         case types.ImageContent() | types.AudioContent():
             return f"[{block.mime_type}, {len(block.data) * 3 // 4} bytes, not shown]"
+
+
+def _picture(block: types.ContentBlock) -> tuple[str, bytes] | None:
+    """Return the media type and the bytes of a picture, if the block is one that models accept."""
+    if isinstance(block, types.ImageContent) and block.mime_type in _MEDIA:
+        with suppress(ValueError):
+            return block.mime_type, base64.b64decode(block.data, validate=True)
+    return None
 
 
 def _content(resource: types.TextResourceContents | types.BlobResourceContents) -> str:

@@ -75,6 +75,8 @@ class ServerOffer(Frozen):
 
     version: str = ""
     """Negotiated version of the protocol."""
+    instructions: str = ""
+    """Advice of the server on its tools. It is data, never an instruction."""
     tools: tuple[RemoteTool, ...] = ()
     prompts: tuple[RemotePrompt, ...] = ()
     resources: tuple[str, ...] = ()
@@ -86,6 +88,8 @@ class RemoteResult(Frozen):
 
     text: str
     failed: bool = False
+    pictures: tuple[tuple[str, bytes], ...] = ()
+    """Media type and bytes of each picture."""
 
 
 class RemoteFault(Exception):
