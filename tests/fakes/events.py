@@ -43,6 +43,8 @@ def _of(annotation: Any) -> st.SearchStrategy[Any]:
         return st.floats(0, 1)
     if origin in (Union, UnionType):
         return st.one_of([_of(one) for one in inner])
+    if origin is tuple and Ellipsis not in inner:
+        return st.tuples(*map(_of, inner))
     if origin is tuple:
         return st.lists(_of(inner[0]), max_size=3).map(tuple)
     if origin is dict:
