@@ -62,9 +62,9 @@ def make_project(folder: Path, files: int) -> None:
         readme.write("Not committed.\n")
 
 
-def run(command: str) -> dict[str, Any]:
+def run(command: str, **more: Any) -> dict[str, Any]:
     """A command, as a model asks for it."""
-    return {"operation": "shell.run", "args": {"command": command}}
+    return {"operation": "shell.run", "args": {"command": command, **more}}
 
 
 _FIND = [{"find": "    return n + 0  # TODO\n", "replace": "    return n + 1\n"}]
@@ -109,6 +109,11 @@ def tree(folder: Path) -> dict[str, str]:
     return found
 
 
+def without_objects(files: dict[str, str]) -> dict[str, str]:
+    """The files without git's objects, which an undo keeps."""
+    return {path: found for path, found in files.items() if ".git/" not in path or "/objects" not in path}
+
+
 def work_and_undo(
     base: Path, files: int, env: dict[str, str], loops: Sequence[Sequence[dict[str, Any]]] = LOOPS
 ) -> Worked:
@@ -124,7 +129,7 @@ def work_and_undo(
     events = [json.loads(line) for line in done.stdout.splitlines()]
     ended = [event for event in events if event["type"] == "action_finished"]
     undone, undo_seconds = _call([*flags, "--continue"], env, "/undo all\n/exit\n")
-    after = tree(folder)
+    before, after = without_objects(before), without_objects(tree(folder))
     return Worked(
         outcome=events[-1].get("outcome", "") if events else done.stderr,
         questions=[json.dumps(event) for event in events if event["type"] == "approval_requested"],

@@ -34,6 +34,8 @@ class FileChange(Frozen):
     """Folders that were created for the file, outermost first."""
     ignored: bool = False
     """True if a command changed a file that git ignores: it can be undone, but is not listed as work."""
+    entries: str | None = None
+    """For git's index: SHA-256 of its entries after the change, because git rewrites the file."""
 
 
 def change_of(path: str, before: tuple[str, int] | None, after: tuple[str, int] | None) -> FileChange:
@@ -63,11 +65,14 @@ class ChangeSet(Frozen):
         return self.operation in ("undo", "redo")
 
 
-LeftReason = Literal["changed", "not_kept", "failed"]
+LeftReason = Literal["changed", "not_kept", "failed", "built_on"]
 
 
 class LeftFile(Frozen):
-    """File that an undo did not restore: it has changed since, its old content is gone, or writing failed."""
+    """File that an undo did not restore: it has changed since, its old content is gone, or writing failed.
+
+    `built_on`: the history of this git directory has moved on.
+    """
 
     path: str
     reason: LeftReason
@@ -124,5 +129,6 @@ def join(first: FileChange, last: FileChange) -> FileChange:
         first,
         after=last.after,
         mode_after=last.mode_after,
+        entries=last.entries,
         folders=tuple(dict.fromkeys((*first.folders, *last.folders))),
     )

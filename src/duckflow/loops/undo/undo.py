@@ -14,9 +14,11 @@ from duckflow.domain.reduce.apply import apply
 from duckflow.domain.state import AgentState, new_state
 from duckflow.loops.session import SessionPart
 from duckflow.loops.undo.differences import Differences
+from duckflow.loops.undo.git_history import kept_in_git
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.path_states import PathState
 from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.policy.git_index import entries_digest
 from duckflow.safety.uncancelled import run_in_thread
 from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.kept_files import ChangeOwner, KeptFiles
@@ -152,11 +154,19 @@ class Undo(SessionPart):
             for change in reversed(one.changes):
                 by_path.setdefault(change.path, []).append(change)
         left: list[LeftFile] = []
-        steps: list[_Step] = []
+        found: dict[FileChange, _Step | LeftFile | None] = {}
         for newest_first in by_path.values():
-            whole, broken = _joined(newest_first)
+            whole, broken = self._joined(newest_first)
             left += broken
-            step = self._step(whole)
+            found[whole] = self._step(whole)
+        moved = {one.path for one in (*left, *found.values()) if isinstance(one, LeftFile)}
+        kept = kept_in_git(found, moved)
+        left = [one for one in left if one.path not in kept.history]
+        left += [LeftFile(path=place, reason="built_on") for place in sorted({*kept.history.values()})]
+        steps: list[_Step] = []
+        for change, step in found.items():
+            if change.path in kept.objects or change.path in kept.history:
+                continue
             if isinstance(step, LeftFile):
                 left.append(step)
             elif step is not None:
@@ -164,6 +174,17 @@ class Undo(SessionPart):
         for start in range(0, len(steps), _BATCH):
             left += self._make(steps[start : start + _BATCH], access)
         return tuple(left)
+
+    def _joined(self, newest_first: Sequence[FileChange]) -> tuple[FileChange, list[LeftFile]]:
+        """Combine the changes of a path, back to the point where another program changed it."""
+        whole, *older = newest_first
+        for change in older:
+            between = self._kept.content(whole.before) if change.entries and whole.before else None
+            same = between is not None and change.entries == entries_digest(change.path, between)
+            if change.after != whole.before and not same:
+                return whole, [LeftFile(path=change.path, reason="changed")]
+            whole = join(change, whole)
+        return whole, []
 
     def _step(self, change: FileChange) -> "_Step | LeftFile | None":
         path = change.path
@@ -174,7 +195,9 @@ class Undo(SessionPart):
         found = now.word if now else None
         if found == change.before and (now is None or change.mode_before in (None, now.mode)):
             return None
-        if found != change.after:
+        if found != change.after and not (
+            now and change.entries and change.entries == entries_digest(path, now.data)
+        ):
             return LeftFile(path=path, reason="changed")
         if change.before is None:
             return _Step(path, now, None, change.folders)
@@ -188,7 +211,10 @@ class Undo(SessionPart):
         """Record some restoring steps, then carry them out. Return the files that could not be restored."""
         try:
             changes = [
-                change_of(step.path, step.now and step.now[:2], step.wanted and step.wanted[:2])
+                replace(
+                    change_of(step.path, step.now and step.now[:2], step.wanted and step.wanted[:2]),
+                    entries=entries_digest(step.path, step.wanted.data if step.wanted else b""),
+                )
                 for step in steps
             ]
             replaced = (step.now for step in steps if step.now is not None and step.now.word != FOLDER)
@@ -218,13 +244,3 @@ class _Step(NamedTuple):
     wanted: PathState | None
     folders: tuple[str, ...] = ()
     """Folders that were created for the file. They are removed with it if they are empty."""
-
-
-def _joined(newest_first: Sequence[FileChange]) -> tuple[FileChange, list[LeftFile]]:
-    """Combine the changes of a path, back to the point where another program changed it."""
-    whole, *older = newest_first
-    for change in older:
-        if change.after != whole.before:
-            return whole, [LeftFile(path=change.path, reason="changed")]
-        whole = join(change, whole)
-    return whole, []

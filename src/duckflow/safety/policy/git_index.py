@@ -4,6 +4,7 @@ import hashlib
 import stat
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -21,6 +22,17 @@ class IndexEntry(NamedTuple):
     path: str
     mode: int
     id: str
+
+
+def entries_digest(path: str, data: bytes) -> str | None:
+    """Return the SHA-256 of the entries if the path is that of git's index and it can be read."""
+    if path.rpartition("/")[2] != "index" or ".git" not in path.split("/"):
+        return None
+    for algorithm in ("sha1", "sha256"):
+        with suppress(UnreadableFile):
+            found = sorted(read_index(path, {path: data}.get, algorithm))
+            return hashlib.sha256(repr(found).encode("utf-8", "surrogatepass")).hexdigest()
+    return None
 
 
 class _ReadEntry(NamedTuple):

@@ -30,6 +30,7 @@ from duckflow.safety.files.atomic import LARGEST
 from duckflow.safety.files.confined_open import LOOK, ConfinedFolder, rename_to_new
 from duckflow.safety.files.git_directory import split_root
 from duckflow.safety.files.replacing import NotAsExpected, Place, put_back
+from duckflow.safety.policy.git_index import entries_digest
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
 from duckflow.safety.sandbox.copy.copy_reader import OVERLAY_ATTRIBUTES
 from duckflow.safety.sandbox.copy.effect_groups import loses_content
@@ -220,7 +221,11 @@ class CopyWriter:
                 continue
             pending.append((effect, found))
             if keeps:
-                recorded.append(change := effect.as_change())
+                change = effect.as_change()
+                if effect.path.endswith("/index") and effect.after and effect.type == "file":
+                    written = self._copy.content(effect.path, LARGEST) or b""
+                    change = replace(change, entries=entries_digest(effect.path, written))
+                recorded.append(change)
                 if change.before and before is not None:
                     contents[change.before] = before
         if self._access is not None and recorded:
