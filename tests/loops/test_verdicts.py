@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from duckflow.domain.events import Evaluated
+from duckflow.domain.events import Evaluated, Reply
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.questions.consultation import ChooseWay
 from duckflow.i18n.catalogue import set_language
@@ -49,6 +49,19 @@ async def test_J3_G1_a_small_model_that_only_claims_a_refused_file_is_never_done
     assert shown.endswith("? 終了（未評価）")
     assert "0 %" not in shown
     assert not (folder / "memo.md").exists()
+
+
+async def test_J11_a_small_model_that_is_done_has_closing_words_and_no_score_without_a_reason(folder: Path):
+    wants = {"wants": "change", "operation": "write", "paths": ["memo.md"]}
+    with ModelServer(play(json.dumps(wants), "# メモ\n")) as server:
+        async with engine(folder, server=server, small=True) as duck:
+            set_language("ja")
+            assert await duck.app.chat.say("買い物メモを memo.md に書いて") == "done"
+            assert duck.of(Reply)[-1].text == "作業が終わりました。\n  変更したファイル: memo.md"
+            shown = evaluation_text(duck.of(Evaluated)[-1])
+    assert shown.startswith("⚖ 要件を満たしました（Duckflow の確認による）\n")
+    assert "動作は確認していません" in shown
+    assert "%" not in shown
 
 
 async def test_J1_J3_a_reply_after_a_refused_change_is_no_talk(folder: Path):

@@ -67,6 +67,11 @@ def work_so_far(state: AgentState, error: ProviderError) -> tuple[ErrorReported,
     return report, Reply(text="\n".join([title, *done]))
 
 
+def closing_words(request: Request) -> str:
+    """Return what was changed and run, as the last reply to a request."""
+    return "\n".join([text("settled.done"), *_work_done(request)])
+
+
 def _work_done(request: Request) -> Iterator[str]:
     changed = [path for path in request.changed if not is_cache(path)]
     for key, removed in (("settled.changed", False), ("settled.removed", True)):

@@ -7,7 +7,7 @@ from typing import Literal
 
 from duckflow.domain.decision import TALK, Action, Decision
 from duckflow.domain.errors import BadAnswer, ProviderError
-from duckflow.domain.events import AttemptPlanned, ErrorReported, Evaluated, RequirementsFound
+from duckflow.domain.events import AttemptPlanned, ErrorReported, Evaluated, Reply, RequirementsFound
 from duckflow.domain.frozen import replace
 from duckflow.domain.state import Request
 from duckflow.domain.work.checks import CheckResult
@@ -21,6 +21,7 @@ from duckflow.evaluation.verdict import (
     needs_evaluation,
     objections,
 )
+from duckflow.loops.judging.advice import closing_words
 from duckflow.loops.judging.case_evidence import CaseEvidenceCollector
 from duckflow.loops.judging.verification import Verification
 from duckflow.loops.session import SessionPart
@@ -105,6 +106,9 @@ class Judging(SessionPart):
             request = await self._requirements(request)
         case, evaluation = await self._evaluate(request, verified)
         if evaluation.done:
+            if case.changed and await self._advisor.is_small("creative"):
+                # A small model announces its work but has no words for the end.
+                self._session.record(Reply(text=closing_words(self._state.request or request)))
             return "done"
         if case.information and self._state.reply.rstrip().endswith(("?", "？")):
             return "asked"
