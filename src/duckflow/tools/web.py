@@ -52,8 +52,8 @@ _NAT64 = ("64:ff9b::/96",)
 _ISATAP = (0x0000_5EFE, 0x0200_5EFE)
 _SPECIAL = (
     # 168.63.129.16 is the host of a virtual machine in Azure, which only that machine reaches.
-    *("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32"),
-    *("2001::/23", "2001:db8::/32", "3fff::/20"),
+    *("192.0.0.0/24", "192.88.99.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.175.48.0/24"),
+    *("168.63.129.16/32", "2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20"),
 )
 """Networks that are not public, although Python or the address plan counts them as global."""
 
@@ -177,10 +177,9 @@ def _in(place: _Address, networks: tuple[str, ...]) -> bool:
 
 
 def _inner_address(place: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """Return the IPv4 address that an IPv6 address leads to by 6to4, NAT64 or ISATAP."""
+    """Return the IPv4 address that an IPv6 address leads to by NAT64 or ISATAP."""
     last, above = int(place) & 0xFFFFFFFF, int(place) >> 32 & 0xFFFFFFFF
-    by_nat64 = _in(place, _NAT64)
-    return place.sixtofour or (ipaddress.IPv4Address(last) if by_nat64 or above in _ISATAP else None)
+    return ipaddress.IPv4Address(last) if _in(place, _NAT64) or above in _ISATAP else None
 
 
 async def _read(response: "httpx2.Response", most: int) -> str:
