@@ -273,6 +273,16 @@ class OpenSession:
         shown = keep_pictures(pictures, self.id, self.app.kept)
         return self._begin(commands.SayMessage(text=request, pictures=shown))
 
+    def send(self, message: str, pictures: Sequence[bytes] = ()) -> None:
+        """Say something while the work runs. It reaches the model with its next decision (C6).
+
+        A loop over `start` shows what follows. A bare "stop" stops the work; UsageError if nothing runs.
+        """
+        if not self.client.busy:
+            raise UsageError("clients.nothing_runs")
+        shown = keep_pictures(pictures, self.id, self.app.kept)
+        self.client.send(commands.SayMessage(text=message, pictures=shown))
+
     def go_on(self) -> Work:
         """Continue the open request: apply the given answer, ask again, or work on."""
         if self._given.value is None and self.question is None and self.state.request is None:

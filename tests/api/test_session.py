@@ -163,6 +163,19 @@ async def test_cancelling_stops_the_request_and_not_the_session(folder: Path, tm
         assert await duck.start("Still there?") == "done"
 
 
+async def test_C6_a_message_sent_during_the_work_reaches_the_next_decision(folder: Path, tmp_path: Path):
+    gate = Gate(tmp_path / "gate")
+    async with session(folder, gate.hold(decision("Without.")), decision("With.")) as duck:
+        work = duck.start("Do it")
+        await gate.wait_until_asked()
+        duck.send("with this")
+        gate.open()
+        assert await work == "done"
+        assert duck.state.reply == "With."
+        with pytest.raises(UsageError, check=lambda error: error.key == "clients.nothing_runs"):
+            duck.send("too late")
+
+
 async def test_a_session_that_was_not_opened_says_so(folder: Path):
     with pytest.raises(UsageError, check=lambda error: error.key == "session.not_open"):
         session(folder).start("x")

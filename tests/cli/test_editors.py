@@ -80,6 +80,19 @@ async def test_an_editor_drives_a_whole_conversation(folder: Path, tmp_path: Pat
         assert "a.txt" in editor.said
 
 
+async def test_C6_a_second_prompt_reaches_the_work_of_the_first(folder: Path, tmp_path: Path):
+    editor, gate = Editor(), Gate(tmp_path / "gate")
+    async with served(editor, folder, gate.hold(decision("Without.")), decision("With.")) as (agent, _):
+        session = (await agent.new_session(cwd=str(folder))).session_id
+        first = asyncio.ensure_future(agent.prompt(session_id=session, prompt=says("Do it")))
+        await gate.wait_until_asked()
+        second = asyncio.ensure_future(agent.prompt(session_id=session, prompt=says("with this")))
+        await asyncio.ensure_future(agent.set_session_mode(session_id=session, mode_id="edits"))
+        gate.open()
+        assert (await first).stop_reason == (await second).stop_reason == "end_turn"
+        assert "With." in editor.said
+
+
 def answer_in_another_window() -> tuple[str, str]:
     """Say yes to the open question twice; what became of either."""
     window = SecondWindow()

@@ -395,3 +395,20 @@ def test_I9_a_limit_on_cost_without_a_known_price_is_said_at_the_start(folder: P
             env={"OPENAI_BASE_URL": f"{server.url}/v1", "DUCKFLOW_LANGUAGE": "en"},
         )  # fmt: skip
     assert "No price is known for openai:any" in done.stderr
+
+
+def test_C6_lines_of_standard_input_reach_the_running_task_if_asked_for(folder: Path):
+    model = scripted(folder, decision("Done."), decision("Done."))
+    (folder.parent / "said.txt").write_text("with this\n")
+    for flags, heard in (((), ["Do it"]), (("--steer",), ["Do it", "with this"])):
+        with (folder.parent / "said.txt").open() as said:
+            done = warm.run(
+                [*COMMAND, "run", "Do it", "--json", *flags, "--model", model, "--workspace", str(folder)],
+                stdin=said,
+                capture_output=True,
+                text=True,
+                timeout=300,
+                check=False,
+            )
+        events = [one.get("event", one) for one in lines(done)]
+        assert [one["text"] for one in events if one["type"] == "user_message"] == heard

@@ -256,3 +256,92 @@ async def test_SAFETY_23_a_kept_answer_holds_only_where_it_was_given(folder: Pat
     assert [one.cover(pytest_) for one in (here, elsewhere)] == [True, True]
     (state_dir() / GRANTS_FILE).write_text('{"[1]": "x", "{": "y"}')
     assert here.listed() == [], "what can't be read allows nothing"
+
+
+@pytest.mark.parametrize("words", ["stop", "Stop, please!", "ちょっと待って", "ストップ", "いらない"])
+async def test_C6_words_that_only_ask_to_stop_stop_the_work(folder: Path, tmp_path: Path, words: str):
+    """Nothing of it reaches the model, and nothing goes on until the user says so."""
+    gate = Gate(tmp_path / "gate")
+    async with opened(folder, gate.hold(decision("Never.")), decision("Gone on.")) as (host, _):
+        first = host.send(SayMessage(text="Do it"))
+        await gate.wait_until_asked()
+        assert (await host.send(SayMessage(text=words))).objection == ""
+        assert (await first).outcome == "interrupted"
+        assert (await host.send(SayMessage(text=words))).outcome is None, "there is nothing to stop"
+        assert (await host.send(SayMessage(text="go on"))).outcome == "done"
+        assert host.state.finished is not None
+        assert host.state.finished.text == "Do it"
+
+
+async def test_C6_a_guests_words_reach_the_work_of_a_program_too(folder: Path, tmp_path: Path):
+    gate = Gate(tmp_path / "gate")
+    answers = gate.hold(decision("Without.")), decision("With.")
+    async with opened(folder, *answers, driven=True) as (host, _):
+        first = host.send(SayMessage(text="Do it"))
+        await gate.wait_until_asked()
+        with closing(open_log()) as log:
+            inbox = CommandInbox(log.database)
+            said = inbox.put(host.session_id, SayMessage(text="with this"))
+            while inbox.result(said) is None:
+                await asyncio.sleep(0.01)
+        gate.open()
+        assert (await first).outcome == "done"
+        assert host.state.reply == "With."
+
+
+async def test_C6_an_undo_means_the_changes_at_the_time_it_was_typed(folder: Path, tmp_path: Path):
+    gate = Gate(tmp_path / "gate")
+    earlier = decision("", action("write_file", path="earlier.txt", content="1\n"))
+    later = decision("", action("write_file", path="later.txt", content="2\n"))
+    answers = (earlier, gate.hold(later), decision("Done."))
+    async with opened(folder, *answers, mode="edits") as (host, _):
+        work = host.send(SayMessage(text="Write both"))
+        await gate.wait_until_asked()
+        undo = host.send(UndoWork())
+        assert host.waiting_lines() == ["/undo"]
+        gate.open()
+        assert (await work).outcome == "done"
+        report = (await undo).report
+        assert report is not None
+        assert [one.path for one in report.restored] == ["earlier.txt"]
+        assert (folder / "later.txt").exists()
+
+
+async def test_C6_lines_that_wait_are_taken_back_one_by_one(folder: Path, tmp_path: Path):
+    gate = Gate(tmp_path / "gate")
+    async with opened(folder, gate.hold(decision("Never."))) as (host, _):
+        first = host.send(SayMessage(text="Do it"))
+        await gate.wait_until_asked()
+        host.send(SayMessage(text="one"))
+        later = host.send(SayMessage(text="two", later=True))
+        assert host.take_back() == ["one", "two"]
+        assert (await later).outcome is None
+        await host.send(CancelWork())
+        assert (await first).outcome == "interrupted"
+        assert not host.busy
+
+
+LIST = {
+    "operation": "task_loop.run",
+    "args": {"task_list": [action("write_file", path="b.txt", content="b\n")]},
+}
+REPORT = {"status": "success", "summary": "All is written.", "failures": [], "next_action": ""}
+
+
+async def test_C4_a_stop_says_what_still_runs_and_a_second_one_ends_that(folder: Path, tmp_path: Path):
+    """The model does not go on by itself when the list has ended."""
+    gate = Gate(tmp_path / "gate")
+    start = decision("In the background.", LIST, next_step="defer")
+    answers = (start, gate.hold(REPORT, "TaskReport"), decision("Never."))
+    async with opened(folder, *answers, mode="edits") as (host, updates):
+        assert (await host.send(SayMessage(text="Write it"))).outcome == "deferred"
+        await gate.wait_until_asked()
+        await host.send(CancelWork())
+        events = [one.event for one in updates.pending() if isinstance(one, StoredEvent)]
+        notices = [one for one in events if isinstance(one, ErrorReported)]
+        assert [one.key for one in notices] == ["tasks.still_run"]
+        assert host.state.background_runs
+        await host.send(CancelWork())
+        await host.app.session.wait_until(lambda state: not state.background_runs)
+        assert not host.busy
+        assert (await host.send(CancelWork())).objection == "clients.nothing_runs"

@@ -37,6 +37,7 @@ class RunFlags(NamedTuple):
     answer: str | None = None
     json: bool = False
     trust: bool = False
+    steer: bool = False
 
 
 def _mode(word: str) -> Mode:
@@ -96,7 +97,7 @@ def with_run_named(arguments: Sequence[str]) -> list[str]:
 
 def read_run_flags(arguments: Sequence[str]) -> RunFlags | None:
     """Read the flags of `duckflow run`; None if the arguments may mean something else."""
-    read = _read(arguments[1:], _RUN, ("--json", "--trust")) if arguments[:1] == ["run"] else None
+    read = _read(arguments[1:], _RUN, ("--json", "--trust", "--steer")) if arguments[:1] == ["run"] else None
     if read is None or len(read[1]) > 1:
         return None
     flags, words = read

@@ -13,6 +13,7 @@ from duckflow.domain.model import Picture
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.questions.consultation import ChooseWay, Consultation, ConsultationKind
 from duckflow.domain.state import Request
+from duckflow.domain.text import one_line
 from duckflow.domain.work.outcomes import ENDED, RequestOutcome
 from duckflow.i18n.answers import read_answer, read_choice
 from duckflow.loops.acting.dispatcher import Dispatcher
@@ -39,6 +40,7 @@ EXIT_CODES: dict[RequestOutcome, int] = {
     "provider_error": 4,
     "interrupted": 130,
 }
+_NAME = 60
 
 
 @dataclass(eq=False)
@@ -144,11 +146,11 @@ class ChatLoop(SessionPart):
             )
         said.clear()
         self._finish("interrupted")
-        running = self._state.task_list.tasks if self._state.background_runs and self._state.task_list else ()
-        names = [task.operation for task in running if task.status != "completed"]
-        names += [one.command for one in self._state.background_commands]
+        tasks = self._state.task_list.tasks if self._state.background_runs and self._state.task_list else ()
+        targets = (task.args.get("command") or task.args.get("path") or task.operation for task in tasks)
+        names = [*map(str, targets), *(one.command for one in self._state.background_commands)]
         if names:
-            self._session.notify("tasks.still_run", tasks=", ".join(names))
+            self._session.notify("tasks.still_run", tasks=", ".join(one_line(name, _NAME) for name in names))
 
     async def stop_commands(self) -> None:
         """Stop background commands between requests, and ask the user about their effects (G11)."""

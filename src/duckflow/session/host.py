@@ -140,8 +140,7 @@ class SessionHost:
 
     def send(self, command: SessionCommand, *, guest: bool = False) -> Receipt:
         """Carry out a command at once or in its turn. Errors of a guest's command are recorded."""
-        if isinstance(command, commands.UndoWork) and command.upto is None:
-            command = replace(command, upto=last_change(self.state))
+        command = self._dated(command)
         receipt = Receipt(command, guest=guest)
         objection = self.standing(command, guest=guest)
         if objection or self.leaving:
@@ -152,6 +151,12 @@ class SessionHost:
             self._waiting.append(receipt)
             self._advance()
         return receipt
+
+    def _dated(self, command: SessionCommand) -> SessionCommand:
+        """Let an undo mean the changes that there are now, even if it must wait (C6)."""
+        if isinstance(command, commands.UndoWork) and command.upto is None:
+            return replace(command, upto=last_change(self.state))
+        return command
 
     def waiting_lines(self) -> Sequence[str]:
         """Return the messages and undos that the work has not taken yet, as typed, oldest first."""
@@ -453,13 +458,15 @@ class SessionHost:
         database = self.app.log.database
         inbox, seen = CommandInbox(database), -1
         waiting: Sequence[WaitingCommand] = ()
+        dated: dict[int, SessionCommand] = {}
         while True:
             with suppress(UserError):  # the database is unreachable: the work itself reports it
                 version = database.version()
                 if waiting or version != seen:
                     waiting, seen = inbox.waiting(self.session_id), version
                 for number, command in waiting:
+                    dated.setdefault(number, self._dated(command))
                     standing = self.standing(command, guest=True)
                     if standing is not None and inbox.settle(number, standing) and not standing:
-                        self.send(command, guest=True)
+                        self.send(dated.pop(number), guest=True)
             await asyncio.sleep(_LOOK_S)

@@ -25,12 +25,14 @@ def run(
     *,
     json: flags.JsonFlag = False,
     trust: flags.TrustFlag = False,
+    steer: Annotated[bool, flags.option("steer")] = False,
 ) -> None:
     """Do one task without a terminal; the exit code says how it ended (M3)."""
     from duckflow.cli.reports.task import run_with  # noqa: PLC0415 - not for --help
 
     limits = max_loops, max_cost
-    told = RunFlags(task, model, mode, workspace, *limits, verify, resume, answer, json=json, trust=trust)
+    switches = {"json": json, "trust": trust, "steer": steer}
+    told = RunFlags(task, model, mode, workspace, *limits, verify, resume, answer, **switches)
     raise typer.Exit(run_with(told))
 
 

@@ -227,13 +227,18 @@ class EditorAgent:
                 await self._say(session_id, await run_command(opened.session.client, typed))
                 await self._sessions.tell_options(opened)
                 return schema.PromptResponse(stop_reason="end_turn")
+            if opened.turn is not None and opened.session.client.busy:
+                opened.session.send(message.text, message.pictures)
+                return schema.PromptResponse(stop_reason=await asyncio.shield(opened.turn))
             before = tokens_of(opened.session.state)
             opened.cancelled.clear()
-            opened.busy = True
+            opened.turn = turn = asyncio.get_running_loop().create_future()
+            stop: schema.StopReason = "end_turn"
             try:
                 stop = await self._follow(opened, _begin(opened.session, message))
             finally:
-                opened.busy = False
+                opened.turn = None
+                turn.set_result(stop)  # for messages that were sent during the turn (C6)
         if self._sessions.get(session_id) is not opened:
             return schema.PromptResponse(stop_reason="cancelled")
         await self._sessions.tell_usage(opened)

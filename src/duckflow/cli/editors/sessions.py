@@ -54,7 +54,13 @@ class EditorSession:
     told_mode: Mode
     told_usage: schema.UsageUpdate | None = None
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
-    busy: bool = False
+    turn: asyncio.Future[schema.StopReason] | None = None
+    """The current turn, until it ends."""
+
+    @property
+    def busy(self) -> bool:
+        """True during a turn."""
+        return self.turn is not None
 
 
 class EditorSessions:

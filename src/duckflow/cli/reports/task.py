@@ -2,8 +2,10 @@
 
 import asyncio
 import gc
+import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from duckflow.api import OpenSession, Work, find_session
@@ -14,6 +16,7 @@ from duckflow.domain.errors import UsageError
 from duckflow.domain.habits import habit_of
 from duckflow.i18n.catalogue import text
 from duckflow.loops.chat import EXIT_CODES
+from duckflow.ui.input.keyboard import PlainKeyboard
 from duckflow.ui.output.escaping import echo
 from duckflow.ui.transcript import PlainText, print_json
 
@@ -46,7 +49,31 @@ async def _work(told: RunFlags, folder: Path, loaded: LoadedSettings) -> int:
         # Ctrl-C and SIGTERM end the work in order.
         for wish in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(wish, session.cancel)
-        return EXIT_CODES[await work]
+        hearing = asyncio.ensure_future(_hear(session)) if told.steer or _on_terminal() else None
+        try:
+            return EXIT_CODES[await work]
+        finally:
+            if hearing is not None:
+                hearing.cancel()
+                await asyncio.gather(hearing, return_exceptions=True)
+
+
+def _on_terminal() -> bool:
+    """Return whether standard input is a terminal that this process may read."""
+    return sys.stdin is not None and sys.stdin.isatty() and os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+
+
+async def _hear(session: OpenSession) -> None:
+    """Send each line of standard input to the current work, until either ends (C6)."""
+    keyboard = PlainKeyboard()
+    keyboard.start()
+    try:
+        with suppress(EOFError, UsageError):
+            while True:
+                if line := await keyboard.inbox.get():
+                    session.send(line)
+    finally:
+        await keyboard.stop()
 
 
 def _begin(session: OpenSession, told: RunFlags) -> Work:
