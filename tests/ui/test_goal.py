@@ -176,6 +176,23 @@ def test_J11_what_was_not_checked_is_said_if_nothing_was_run():
     assert told == {"nothing": True, "a linter": True, "an example": False, "a judge": False}
 
 
+def test_J3_a_failure_below_a_satisfied_verdict_says_why_it_does_not_count():
+    done = SatisfactionEvaluation(overall_score=1.0, done=True)
+    old = CheckResult(kind="test", name="make test", state="failed", before=True, detail="it failed before")
+    lint = CheckResult(kind="diagnostic", name="ruff", state="failed", detail="a.py:1: F401")
+    event = Evaluated(iteration=1, evaluation=done, results=(old, lint))
+    assert evaluation_text(event) == (
+        "⚖ Satisfied: 100 %\n  Checks: 0 passed, 1 failed, 0 not run\n"
+        "  – make test failed before this request, too, so it does not count\n"
+        "  – ruff failed, which alone decides nothing"
+    )
+    set_language("ja")
+    objective = end_attempt(TaskObjective(request="x"), done, (old, lint))
+    shown = goal_text(state(objective)).splitlines()
+    assert "  – make test は依頼の前から失敗していたので、評価に含めません" in shown
+    assert "  ✗ ruff: a.py:1: F401" in shown
+
+
 def test_J9_where_no_model_found_requirements_that_is_said():
     items = (RequirementItem(requirement="a"),)
     assert "request itself" in requirements_line(RequirementsFound(requirements=items, by="program"))

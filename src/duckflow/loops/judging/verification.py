@@ -46,6 +46,8 @@ class Verification(SessionPart):
             self._session.record(VerifySet(command=command if wanted else ""))
             return False
         self._asked = command
+        if (ran := _last(self._state, command)) and ran.revision == request.objective.revision:
+            return False  # the model has just run them
         queued = Action(operation=RUN, args={"command": command}, reasoning=WHY)
         self._session.record(ActionQueued(actions=(queued,)))
         return True

@@ -52,7 +52,7 @@ def evaluation_text(event: Evaluated) -> str:
         verdict = text(f"evaluation.{said}_by_checks")  # its score is no measurement
     else:
         verdict = text(f"evaluation.{said}", score=percent(evaluation.overall_score))
-    states = [one.state for one in event.results]
+    states = [one.state for one in event.results if not one.before]
     counted = {state: states.count(state) for state in ("passed", "failed", "not_run")}
     checked = [text("evaluation.checked", **counted)] if states else []
     checked += [_failure(one) for one in event.results if one.state == "failed"]
@@ -167,6 +167,8 @@ def _verdict(evaluation: SatisfactionEvaluation | None) -> Iterator[str]:
 
 
 def _check(result: CheckResult) -> str:
+    if result.before:
+        return _failure(result)
     return text(
         f"goal.check.{result.state}",
         name=_short(result.name),
