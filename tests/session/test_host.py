@@ -345,3 +345,16 @@ async def test_C4_a_stop_says_what_still_runs_and_a_second_one_ends_that(folder:
         await host.app.session.wait_until(lambda state: not state.background_runs)
         assert not host.busy
         assert (await host.send(CancelWork())).objection == "clients.nothing_runs"
+
+
+async def test_M2_the_conversations_of_a_folder_can_be_searched(folder: Path):
+    async with opened(folder, decision("Prime numbers are endless.")) as (host, _):
+        await host.send(SayMessage(text="素数について 教えて"))
+        first = host.session_id
+    async with opened(folder) as (host, _):
+        client = LocalSession(host, load(folder, trusted=False, flags={}))
+        for words, said in (("numbers PRIME", "endless"), ("素数", "教えて")):
+            ((session, found),) = client.search(words)
+            assert session.session_id == first
+            assert said in found
+        assert client.search("numbers odd") == []

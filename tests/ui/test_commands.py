@@ -11,12 +11,14 @@ from prompt_toolkit.document import Document
 from duckflow.domain.commands import ForgetMemories, RateRequest, SessionResult, SetEffort
 from duckflow.domain.events import MemoryKept
 from duckflow.domain.extensions import Extensions, ServerReport
-from duckflow.domain.session_client import EarlierSession
+from duckflow.domain.questions.approval import ApprovalScope
+from duckflow.domain.session_client import EarlierSession, PastMessage, Permission
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.work.memory import Memory
 from duckflow.i18n.catalogue import entries, set_language
 from duckflow.ui.commands.actions import ACTIONS, CommandContext, dispatch_in_turn, show_difference
 from duckflow.ui.commands.completion import Suggestions
+from duckflow.ui.commands.pickers import pick_for
 from duckflow.ui.commands.table import (
     COMMANDS,
     TypedCommand,
@@ -24,6 +26,8 @@ from duckflow.ui.commands.table import (
     meant_command,
     read_command,
 )
+from duckflow.ui.input.picker import Choice, Picker
+from duckflow.ui.output.text_width import width_of
 from duckflow.ui.screen import Screen
 from duckflow.ui.views.events import Describer
 from fakes.keyboard import FakeWriter
@@ -112,6 +116,8 @@ def suggested(typed: str) -> list[str]:
         ("/effort l", ["low"]),
         ("／st", ["/status"]),
         ("/ヘル", ["/help"]),
+        ("／じ", ["/status"]),
+        ("／へる", ["/help"]),
         ("/モード e", ["edits"]),
         ("/model o", ["openai:gpt-6.1"]),
         ("/resume ", ["3f2a"]),
@@ -235,3 +241,66 @@ def test_L2_a_lesson_is_announced_and_a_preference_the_user_was_asked_about_is_n
     assert told is not None
     assert told.text == "🦆 Remembered for later in this folder: a b"
     assert Describer()(learned.model_copy(update={"kind": "preference"})) is None
+
+
+@pytest.mark.parametrize("language", ["en", "ja"])
+def test_M2_the_help_fits_60_columns_and_names_every_command_in_both_languages(language: str):
+    set_language(language)
+    writer = FakeWriter(columns=60)
+    engine: Any = SimpleNamespace(extensions=Extensions(), servers=list)
+    ACTIONS["help"](CommandContext(engine, writer, Screen(writer), lambda session: None), "")
+    lines = writer.text.split("\n")
+    assert max(map(width_of, lines)) <= 60
+    for command in COMMANDS.values():
+        assert any(
+            line.startswith(" ".join(["", "", command.name, *command.aliases[:1]]).replace("  ", "  /", 1))
+            for line in lines
+        )
+
+
+def test_M2_a_command_that_chooses_offers_lines_to_choose_from():
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    kinds = [ApprovalScope(what="command", scope="pytest"), ApprovalScope(what="edits", scope="src")]
+    engine: Any = SimpleNamespace(
+        state=AgentState(session_id="s", model="a"),
+        sessions=lambda: [EarlierSession("s", "this one", now), EarlierSession("e1", "Fix it", now)],
+        messages=lambda: [PastMessage(1, 1, now, "first"), PastMessage(2, 9, now, "second")],
+        models=lambda: ["a", "b"],
+        permissions=lambda: [Permission(kinds[0]), Permission(kinds[1], "here", "2026-01-02")],
+        settings=lambda every: ['ui.notify = "off"  # default'],
+    )
+    wanted = {
+        "/resume": ["/resume e1"],
+        "/再開": ["/resume e1"],
+        "/rewind": ["/rewind 2 ?", "/rewind 1 ?"],
+        "/rewind 2 ?": ["/rewind 2", "/rewind 2 conversation", "/rewind 2 files"],
+        "/model": ["/model a", "/model b"],
+        "/permissions": ["/permissions 1 ?", "/permissions 2 ?"],
+        "/permissions 1 ?": [
+            "/permissions revoke 1",
+            "/permissions keep 1",
+            "/permissions keep 1 everywhere",
+        ],
+        "/permissions 2 ?": ["/permissions revoke 2"],
+        "/config": ["/config ui.notify"],
+    }
+    for typed, lines in wanted.items():
+        pick = pick_for(engine, typed)
+        assert pick is not None, typed
+        assert [one.line for one in pick.choices] == lines
+    for typed in ("/resume e1", "/rewind 2", "/permissions 3 ?", "/help", "hello"):
+        assert pick_for(engine, typed) is None, typed
+
+
+def test_M2_a_list_is_searched_moved_through_and_cut_to_the_terminal():
+    picker = Picker([Choice(f"/resume {n}", f"設定を直す {n}", "2026") for n in range(20)])
+    picker.move(-1)
+    assert picker.chosen() == "/resume 19"
+    lines = ["".join(piece for _, piece in line) for line in picker.lines(40)]
+    assert len(lines) == 9
+    assert max(map(width_of, lines)) < 40
+    assert "20" in lines[-1]
+    picker.filter("７ 設定")
+    assert picker.chosen() == "/resume 7", "words in any order, as people type them"
+    picker.filter("nothing")
+    assert picker.chosen() is None

@@ -78,7 +78,7 @@ async def test_a_slash_command_at_a_question_does_what_it_does_and_the_question_
     answer = await questions(keyboard, writer).approve(approval())
     assert answer == AnswerApproval(yes=True)
     assert "Mode ask: asks before every change" in writer.text
-    assert "/undo [N|redo]" in writer.text
+    assert "/undo 取り消し" in writer.text
     assert "There is no command /nonsense" in writer.text
     assert len(set(keyboard.asked)) == 1
     writer, keyboard = FakeWriter(), Keyboard("ls", "clear", "y")

@@ -176,3 +176,29 @@ def test_C5_L1_an_open_consultation_is_asked_again_by_continue_and_by_resume(fol
         window.say("4")
         window.wait_for("→ Continue like this", "I went on.")
         window.wait_for_prompt()
+
+
+def test_M1_esc_twice_goes_back_to_a_message_and_a_list_does_not_stop_the_work(folder: Path, tmp_path: Path):
+    gate = Gate(tmp_path / "gate")
+    with conversation_in(folder, decision("One."), gate.hold(decision("Two."))) as window:
+        window.wait_for_prompt()
+        window.say("first request")
+        window.wait_for("One.")
+        window.wait_for_prompt()
+        window.say("second request")
+        window.wait_for("thinking…")
+        window.say("/resume")
+        window.say("/model")
+        window.wait_for("Use which model?", "thinking…")
+        gate.open()
+        window.wait_for("Two.", "Use which model?")
+        window.keys("Escape")
+        window.wait_for_prompt()
+        window.keys("Escape")
+        window.keys("Escape")
+        window.wait_for("Go back to before which message?", "❯ 2. second request")
+        window.say("first")
+        window.wait_for("Take back what?")
+        window.keys("Enter")
+        shown = window.wait_for("back to the state before: first request", "\n[ Duckflow")
+        assert shown.rpartition("\n[ Duckflow")[0].endswith("\n> first request"), "it can be changed"

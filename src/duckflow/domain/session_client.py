@@ -151,6 +151,10 @@ class SessionClient(Protocol):
         """Return earlier sessions of this folder, newest first."""
         return ()
 
+    def search(self, words: str) -> Sequence[tuple[EarlierSession, str]]:  # noqa: ARG002 - for clients that can
+        """Return sessions of this folder in which someone said these words, each with that text."""
+        return ()
+
     def memories(self) -> Sequence[Memory]:
         """Return the memories that apply to this folder, newest first."""
         ...
@@ -163,6 +167,6 @@ class SessionClient(Protocol):
         """Return the status of the configured MCP servers."""
         return ()
 
-    def settings(self) -> Sequence[str]:
-        """Return a line for each setting that differs from its default."""
+    def settings(self, *, every: bool = False) -> Sequence[str]:  # noqa: ARG002 - for clients that have any
+        """Return a line for each setting that differs from its default, or for each setting."""
         return ()

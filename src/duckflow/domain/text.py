@@ -114,3 +114,10 @@ def in_pieces(text: str, size: int) -> Iterator[str]:
 def count_questions(text: str) -> int:
     """Count the questions in a reply, ignoring code."""
     return len(_QUESTION.findall(_CODE.sub("", text)))
+
+
+def excerpt(said: str, words: str, most: int = 100) -> str:
+    """Return the part of a text around the first of these words, in one line."""
+    line = " ".join(said.split())
+    start = max(line.casefold().find(next(iter(words.casefold().split()), "")) - most // 3, 0)
+    return ("…" if start else "") + cut(line[start:], most)

@@ -125,6 +125,11 @@ class LocalSession:
         listed = Sessions(self._app.log.database).listed(str(self._app.workspace.root))
         return [EarlierSession(one.id, one.title, one.updated) for one in listed if one.title]
 
+    def search(self, words: str) -> Sequence[tuple[EarlierSession, str]]:
+        """Return sessions of this folder in which someone said these words, each with that text."""
+        found = Sessions(self._app.log.database).search(words, str(self._app.workspace.root))
+        return [(EarlierSession(one.id, one.title, one.updated), said) for one, said in found]
+
     def memories(self) -> Sequence[Memory]:
         """Return the memories for this folder, the newest first."""
         return Memories(self._app.log.database).listed(str(self._app.workspace.root))
@@ -140,14 +145,13 @@ class LocalSession:
         """Return the MCP servers of the settings, with their status."""
         return self._app.mcp.reports() if self._app.mcp is not None else ()
 
-    def settings(self) -> Sequence[str]:
-        """Return a line for every setting that differs from its default, and where to set more."""
-        changed = [row for row in rows(self._loaded) if row.source.kind != "default"]
-        lines = [
+    def settings(self, *, every: bool = False) -> Sequence[str]:
+        """Return a line for every setting that differs from its default, or for every setting."""
+        return [
             f"{row.key} = {row.value}  # {text(f'config.source_{row.source.kind}', where=row.source.where)}"
-            for row in changed
+            for row in rows(self._loaded)
+            if every or row.source.kind != "default"
         ]
-        return [*lines, text("config.more")]
 
     async def _list_files(self) -> None:
         try:

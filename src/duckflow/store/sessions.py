@@ -1,6 +1,8 @@
 """Lists, finds and deletes sessions."""
 
+import json
 import sqlite3
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,6 +54,12 @@ _SELECT = "SELECT id, workspace, title, created, updated, events, outcome FROM s
 """Columns in the order of the fields of SessionSummary."""
 
 
+_SAID = """
+SELECT s.id, e.body FROM sessions s
+JOIN events e ON e.session_id = s.id AND e.type IN ('user_message', 'reply')
+"""
+
+
 class Sessions:
     """The sessions of a database."""
 
@@ -68,6 +76,18 @@ class Sessions:
         query = f"{_SELECT} WHERE workspace = ? ORDER BY title = '', latest DESC LIMIT 1"
         rows = self._database.query(query, (workspace,))
         return _summary(rows[0]) if rows else None
+
+    def search(self, words: str, workspace: str | None = None) -> Sequence[tuple[SessionSummary, str]]:
+        """Return sessions with a message or reply that contains all words, each with the first such text."""
+        wanted = _folded(words).split()
+        query = f"{_SAID} WHERE :workspace IS NULL OR s.workspace = :workspace ORDER BY s.latest DESC, e.seq"
+        found: dict[str, str] = {}
+        for session_id, body in self._database.query(query, {"workspace": workspace}):
+            said = str(json.loads(body).get("text", ""))
+            if session_id not in found and all(word in _folded(said) for word in wanted):
+                found[session_id] = said
+        known = {one.id: one for one in self.listed(workspace)}
+        return [(known[one], said) for one, said in found.items() if one in known]
 
     def last_events(self) -> Mapping[str, str]:
         """Return the type of each session's last event, by session id. Side questions are ignored."""
@@ -95,6 +115,10 @@ class Sessions:
         audit.settle(head)
         self._database.fold_log()
         return found
+
+
+def _folded(said: str) -> str:
+    return unicodedata.normalize("NFKC", said).casefold()
 
 
 def _find(connection: sqlite3.Connection, wanted: str) -> SessionSummary:

@@ -35,10 +35,12 @@ from duckflow.ui.commands.actions import (
     must_wait,
     name_command,
 )
+from duckflow.ui.commands.pickers import pick_for
 from duckflow.ui.commands.table import TypedCommand, find_command, find_custom, read_command, read_prompt
 from duckflow.ui.frontend import Frontend
 from duckflow.ui.input.editor import TextEditor
 from duckflow.ui.input.keyboard import Listener
+from duckflow.ui.input.picker import Pick
 from duckflow.ui.input.prompt_view import PromptView
 from duckflow.ui.output.escaping import visible
 from duckflow.ui.questions import Questions
@@ -69,7 +71,9 @@ class Conversation(Listener):
         self._screen = screen
         self._guest = guest
         self._exit: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-        self._context = CommandContext(client, frontend.writer, screen, self._leave_for, guest=guest)
+        self._context = CommandContext(
+            client, frontend.writer, screen, self._leave_for, guest=guest, keyboard=frontend.keyboard
+        )
         self._questions = Questions(self._context, frontend.keyboard, editor)
         self._seen = asyncio.Event()
         self._called = asyncio.Event()
@@ -85,7 +89,7 @@ class Conversation(Listener):
         self._restored: list[str] = []
         """Lines that a stop has put back, one after the other onto the input line."""
         self._left_open = ""
-        self._pressed = -_DOUBLE_PRESS_S
+        self._pressed = self._escaped = -_DOUBLE_PRESS_S
         frontend.keyboard.listener = self
         frontend.attach(client)
 
@@ -274,6 +278,8 @@ class Conversation(Listener):
         """
         self._pressed = -_DOUBLE_PRESS_S  # a user who types a line does not want to leave
         asyncio.get_running_loop().call_soon(self._restore)
+        if self._pick(line):
+            return True
         if habit_of(line):
             self._screen.said(line)
             return follow_habit(self._context, line)
@@ -294,6 +300,19 @@ class Conversation(Listener):
         if work is not None:
             self._start(self._finish(work))
         return True
+
+    def _pick(self, line: str) -> bool:
+        """Open the list of a command. Return False for a command without one."""
+        custom = find_custom(line, self._client.extensions.commands)
+        if not self._keyboard.picks or custom is not None or (pick := pick_for(self._client, line)) is None:
+            return False
+        self._start(self._choose(pick))
+        return True
+
+    async def _choose(self, pick: Pick) -> None:
+        line = await self._keyboard.pick(pick)
+        if line is not None and not self.handle_line(line):
+            self._keyboard.inbox.put(line)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         """Run this beside everything else, until it ends or the user leaves."""
@@ -324,7 +343,12 @@ class Conversation(Listener):
             self._undos -= 1
 
     def stop(self) -> None:
-        """Esc: stop the work or the background, and put waiting lines back, one after the other."""
+        """Esc: stop the work or the background, and put waiting lines back, one after the other.
+
+        Esc twice while nothing is done: go back to a message (L8).
+        """
+        again = time.monotonic() - self._escaped < _DOUBLE_PRESS_S
+        self._escaped = time.monotonic()
         client = self._client
         if client.busy or self._guest or client.state.background_runs or client.state.background_commands:
             self._restored = [*client.take_back(), *self._keyboard.inbox.take_all(), *self._restored]
@@ -332,6 +356,11 @@ class Conversation(Listener):
             if typed := self._keyboard.swap_line(""):
                 self._restored.append(typed)
             self._restore()
+        elif again:
+            typed = self._keyboard.swap_line("")
+            self._keyboard.swap_line(typed)
+            if not typed:
+                self._pick("/rewind")
 
     def _restore(self) -> None:
         """Put the next line back that a stop has taken, if the input line is empty."""

@@ -22,13 +22,17 @@ SessionArgument = Annotated[str, argument("ID", "session")]
 
 
 @commands.command("list", help=text("help.sessions_list"))
-def list_all(*, json: JsonFlag = False) -> None:
-    """List all sessions, the last used one first."""
+def list_all(words: Annotated[str, argument("WORDS", "words")] = "", *, json: JsonFlag = False) -> None:
+    """List all sessions, the last used one first, or those in which someone said these words."""
+    from duckflow.domain.text import excerpt  # noqa: PLC0415 - not for --help
+
     with _opened() as (_, sessions):
-        found = [one for one in sessions.listed() if one.title]
-    for one in found:
+        found = sessions.search(words) if words else [(one, "") for one in sessions.listed() if one.title]
+    for one, said in found:
         when = one.updated.astimezone().strftime("%Y-%m-%d %H:%M")
         echo(one.model_dump_json() if json else f"{one.id}  {when}  {one.workspace}  {one.title}")
+        if said and not json:
+            echo(f"      {excerpt(said, words)}")
     if not found and not json:
         echo(text("session.none"))
 

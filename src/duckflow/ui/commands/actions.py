@@ -9,10 +9,12 @@ from duckflow.domain.errors import UserError
 from duckflow.domain.habits import habit_of
 from duckflow.domain.model import EFFORTS, EffortChoice
 from duckflow.domain.modes import MODES, Mode
-from duckflow.domain.session_client import SessionClient, find_message
-from duckflow.domain.text import cut
+from duckflow.domain.session_client import EarlierSession, SessionClient, find_message
+from duckflow.domain.text import cut, excerpt
 from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.table import (
+    COMMANDS,
+    GROUPS,
     IN_SECOND_WINDOW,
     Command,
     TypedCommand,
@@ -21,9 +23,10 @@ from duckflow.ui.commands.table import (
     listed_commands,
     meant_command,
 )
+from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.output.diff import difference_lines
 from duckflow.ui.output.escaping import on_one_line
-from duckflow.ui.output.text_width import pad_to_width, width_of, wrap_beside
+from duckflow.ui.output.text_width import width_of, wrap_beside
 from duckflow.ui.output.writer import Writer
 from duckflow.ui.screen import Screen
 from duckflow.ui.views.events import effort_line, mode_line
@@ -35,6 +38,7 @@ from duckflow.ui.views.tables import context_text, cost_text, memory_lines, perm
 from duckflow.ui.views.undo import first_lines, undo_text
 
 _MOST_RATING = 10
+_MAX_NAME_WIDTH = 22
 _TITLE = 60
 _MAX_UNDO_CHARS = 10
 _PARTS: Mapping[str, commands.RewindPart] = {"": "both", "files": "files", "conversation": "conversation"}
@@ -50,6 +54,7 @@ class CommandContext(NamedTuple):
     """Leaves the session: for another one by its id (empty: a new one), or with None to end the program."""
     guest: bool = False
     """True in a second window of a session, where only some commands work."""
+    keyboard: Keyboard | None = None
 
 
 @contextmanager
@@ -124,19 +129,35 @@ def show(context: CommandContext, lines: Iterable[str]) -> None:
 
 def show_help(context: CommandContext) -> None:
     """List all commands and keys."""
-    listed = listed_commands(context.client)
-    rows = [(on_one_line(f"/{name} {takes}".rstrip()), does) for name, takes, does in listed]
-    rows += [(keys, text(f"keys.{does}_does")) for does, keys in _KEYS.items()]
-    wide = max(width_of(name) for name, _ in rows)
-    for name, does in rows:
-        before = f"{pad_to_width(name, wide)}  "
-        writer = context.writer
-        writer.line(wrap_beside(before, does, writer.columns) if writer.formatted else before + does)
-    context.writer.line(text("chat.help"), "dim")
+    groups = {
+        text(f"help_groups.{group}"): [
+            (
+                " ".join((f"/{one.name}", *one.aliases[:1])),
+                f"{text(f'commands.{one.name}')} {one.takes}".rstrip(),
+            )
+            for one in listed
+        ]
+        for group, listed in GROUPS.items()
+    }
+    others = [one for one in listed_commands(context.client) if one[0] not in COMMANDS]
+    groups[text("help_groups.own")] = [
+        (on_one_line(f"/{name}"), f"{does} {on_one_line(takes)}".rstrip()) for name, takes, does in others
+    ]
+    groups[text("help_groups.keys")] = [(keys, text(f"keys.{does}_does")) for does, keys in _KEYS.items()]
+    writer = context.writer
+    wide = min(max(width_of(name) for rows in groups.values() for name, _ in rows), _MAX_NAME_WIDTH)
+    for title, rows in groups.items():
+        if rows:
+            writer.line(f"\n{title}", "bold")
+        for name, does in rows:
+            before = f"  {name}{' ' * max(wide - width_of(name), 0)}  "
+            writer.line(wrap_beside(before, does, writer.columns) if writer.formatted else before + does)
+    writer.line(f"\n{text('chat.help')}", "dim")
 
 
 _KEYS = {
     "stop": "Esc, Ctrl-C",
+    "back": "Esc Esc",
     "newline": "Alt-Enter, Ctrl-J",
     "mode": "Shift-Tab",
     "expand": "Ctrl-O",
@@ -211,10 +232,12 @@ async def rewind(context: CommandContext, argument: str) -> None:
     elif not number.isdecimal() or part not in _PARTS:
         context.writer.line(text("rewind.usage"), "yellow")
     else:
-        before = find_message(context.client.messages(), int(number)).seq
-        done = await carry_out(context, commands.RewindWork(before=before, part=_PARTS[part]))
+        message = find_message(context.client.messages(), int(number))
+        done = await carry_out(context, commands.RewindWork(before=message.seq, part=_PARTS[part]))
         if done.report is not None and (done.report.actions or done.report.commands):
             context.writer.line(undo_text(done.report))
+        if part != "files" and not done.objection and context.keyboard is not None:
+            context.keyboard.swap_line(message.text)  # so that the user can change it
 
 
 async def fork(context: CommandContext, argument: str) -> None:
@@ -308,8 +331,22 @@ async def show_memory(context: CommandContext, argument: str) -> None:
         show(context, memory_lines(context.client.memories(), context.client.state.workspace))
 
 
-def show_history(context: CommandContext) -> None:
-    """List the requests of this session and the earlier sessions of this folder."""
+def show_settings(context: CommandContext, argument: str) -> None:
+    """List the settings that differ from their defaults, or all settings whose names contain a word."""
+    listed = context.client.settings(every=bool(argument))
+    found = [line for line in listed if argument in line.partition(" = ")[0]]
+    show(context, [*found, text("config.more")])
+
+
+def show_history(context: CommandContext, words: str) -> None:
+    """List requests and sessions of this folder, or the sessions in which someone said these words."""
+    if words:
+        found = context.client.search(words)
+        for session, said in found:
+            context.writer.line(_session_line(session))
+            context.writer.line(f"      {excerpt(said, words)}", "dim")
+        context.writer.line(text("session.resume" if found else "session.no_match", words=on_one_line(words)))
+        return
     state = context.client.state
     asked = [*state.summaries, *([cut(on_one_line(state.request.text), _TITLE)] if state.request else [])]
     show(context, [f"  {line}" for line in asked])
@@ -321,10 +358,13 @@ def list_sessions(context: CommandContext) -> bool:
     """List earlier sessions, one per line. Return False if there are none."""
     here = context.client.state.session_id
     others = [one for one in context.client.sessions() if one.session_id != here and one.title]
-    for one in others:
-        when = one.updated.astimezone().strftime("%Y-%m-%d %H:%M")
-        context.writer.line(f"  {one.session_id}  {when}  {cut(on_one_line(one.title), _TITLE)}")
+    show(context, map(_session_line, others))
     return bool(others)
+
+
+def _session_line(session: EarlierSession) -> str:
+    when = session.updated.astimezone().strftime("%Y-%m-%d %H:%M")
+    return f"  {session.session_id}  {when}  {cut(on_one_line(session.title), _TITLE)}"
 
 
 def resume(context: CommandContext, argument: str) -> None:
@@ -359,12 +399,12 @@ ACTIONS: Mapping[str, Callable[[CommandContext, str], Awaitable[object] | None]]
     "rate": rate,
     "memory": show_memory,
     "mcp": lambda context, _: show(context, server_lines(context.client.servers())),
-    "history": lambda context, _: show_history(context),
+    "history": show_history,
     "expand": lambda context, _: context.screen.expand(),
     "skills": lambda context, _: show(context, skill_lines(context.client.extensions)),
     "hooks": lambda context, _: show(context, hook_lines(context.client.extensions)),
     "plugins": lambda context, _: show(context, plugin_lines(context.client.extensions)),
-    "config": lambda context, _: show(context, context.client.settings()),
+    "config": show_settings,
     "new": lambda context, _: context.leave(""),
     "resume": resume,
     "quit": lambda context, _: context.leave(None),

@@ -15,6 +15,7 @@ from duckflow.ui.output.escaping import on_one_line
 
 _MOST = 50
 _TITLE = 50
+_TO_KATAKANA = ord("ァ") - ord("ぁ")
 
 
 class Suggestions(Completer):
@@ -47,7 +48,7 @@ class Suggestions(Completer):
             return
         for listed, takes, does in listed_commands(self._client):
             ours = COMMANDS.get(listed)
-            if any(one.startswith(name) for one in (listed, *(ours.aliases if ours else ()))):
+            if any(_as_kana(one).startswith(_as_kana(name)) for one in (ours.names if ours else (listed,))):
                 shown = on_one_line(f"/{listed} {takes}".rstrip())
                 yield Completion(f"/{listed}", -len(typed) - 1, display=shown, display_meta=does)
 
@@ -66,6 +67,11 @@ class Suggestions(Completer):
                 return [("session", "")]
             case _:
                 return []
+
+
+def _as_kana(name: str) -> str:
+    """Return the name with katakana in place of hiragana, which is what is typed first."""
+    return "".join(chr(ord(one) + _TO_KATAKANA) if "ぁ" <= one <= "ゖ" else one for one in name)
 
 
 def _matching(wanted: str, paths: Sequence[str]) -> list[str]:

@@ -25,50 +25,65 @@ class Command(NamedTuple):
     takes: str = ""
     """Arguments, as shown in the help."""
     now: bool = True
+    reading: str = ""
+    """First Japanese name in hiragana, for input that is not converted yet."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names of the command."""
+        return (self.name, *self.aliases, *((self.reading,) if self.reading else ()))
 
 
-COMMANDS: Mapping[str, Command] = {
-    command.name: command
-    for command in (
-        Command("help", ("ヘルプ", "?")),
-        Command("status", ("状態",)),
-        Command("goal", ("目標",)),
-        Command("plan", ("計画",)),
+GROUPS: Mapping[str, tuple[Command, ...]] = {
+    "work": (
+        Command("goal", ("目標",), reading="もくひょう"),
+        Command("plan", ("計画",), reading="けいかく"),
         Command("tasks", ("タスク",)),
-        Command("cancel", ("中止",)),
-        Command("later", ("後で",), "TEXT"),
-        Command("diff", ("差分",), "[session]", now=False),
-        Command("undo", ("取り消し", "元に戻す"), "[N|redo]", now=False),
-        Command("rewind", ("巻き戻し",), "[N [files|conversation]]", now=False),
-        Command("fork", ("分岐",), "[N]", now=False),
+        Command("cancel", ("中止",), reading="ちゅうし"),
+        Command("later", ("後で",), "TEXT", reading="あとで"),
+        Command("diff", ("差分",), "[session]", now=False, reading="さぶん"),
+        Command("undo", ("取り消し", "元に戻す"), "[N|redo]", now=False, reading="とりけし"),
+        Command("rate", ("評価",), "1-10", now=False, reading="ひょうか"),
+    ),
+    "sessions": (
+        Command("rewind", ("巻き戻し",), "[N [files|conversation]]", now=False, reading="まきもどし"),
+        Command("fork", ("分岐",), "[N]", now=False, reading="ぶんき"),
+        Command("history", ("履歴",), "[WORDS]", reading="りれき"),
+        Command("resume", ("再開",), "[ID]", now=False, reading="さいかい"),
+        Command("new", ("新規", "clear"), now=False, reading="しんき"),
+    ),
+    "model": (
         Command("mode", ("モード",), f"[{'|'.join(MODES)}]"),
+        Command("permissions", ("許可", "権限"), "[keep N [everywhere]|revoke N]", reading="きょか"),
         Command("model", ("モデル",), "[NAME]", now=False),
-        Command("permissions", ("許可", "権限"), "[keep N [everywhere]|revoke N]"),
-        Command("effort", ("思考量",), f"[{'|'.join(EFFORTS)}]"),
-        Command("cost", ("費用", "コスト")),
+        Command("effort", ("思考量",), f"[{'|'.join(EFFORTS)}]", reading="しこうりょう"),
+        Command("cost", ("費用", "コスト"), reading="ひよう"),
         Command("context", ("コンテキスト",), now=False),
-        Command("rate", ("評価",), "1-10", now=False),
-        Command("memory", ("記憶", "メモリ", "メモリー"), "[delete ID]", now=False),
-        Command("mcp", ()),
-        Command("history", ("履歴",)),
-        Command("expand", ("展開",)),
+    ),
+    "setup": (
+        Command("memory", ("記憶", "メモリ", "メモリー"), "[delete ID]", now=False, reading="きおく"),
+        Command("config", ("設定",), "[NAME]", reading="せってい"),
         Command("skills", ("スキル",)),
         Command("hooks", ("フック",)),
         Command("plugins", ("プラグイン",)),
-        Command("config", ("設定",)),
-        Command("new", ("新規", "clear"), now=False),
-        Command("resume", ("再開",), "[ID]", now=False),
-        Command("quit", ("終了", "exit", "q")),
-    )
+        Command("mcp", ()),
+    ),
+    "duckflow": (
+        Command("help", ("ヘルプ", "?")),
+        Command("status", ("状態",), reading="じょうたい"),
+        Command("expand", ("展開",), reading="てんかい"),
+        Command("quit", ("終了", "exit", "q"), reading="しゅうりょう"),
+    ),
 }
-"""All commands, in the order of the help. The catalogue describes each under `commands.NAME`."""
+"""The commands by subject, as the help shows them. The catalogue describes each under `commands.NAME`."""
+COMMANDS: Mapping[str, Command] = {one.name: one for group in GROUPS.values() for one in group}
 
 IN_SECOND_WINDOW = frozenset(
     "status goal plan tasks cancel later undo rewind mode effort cost expand quit".split()  # noqa: SIM905
 )
 """Commands that also work in a second window of a session."""
 _MAX_HELP_CHARS = 200
-_ALIASES = {alias: command.name for command in COMMANDS.values() for alias in command.aliases}
+_ALIASES = {alias: command.name for command in COMMANDS.values() for alias in command.names[1:]}
 _MEANT_FOR = {
     "quit": "exit bye logout leave close end やめる 終わり",
     "new": "reset restart fresh",
@@ -99,7 +114,9 @@ _MEANT_FOR = {
 }
 """Names that people know from other programs, by the command that they stand for here."""
 _MEANT = {word: name for name, words in _MEANT_FOR.items() for word in words.split()}
-_BARE = frozenset({*COMMANDS, *_ALIASES} - {"cancel", "中止", "plan", "計画", "goal", "目標", "q", "評価"})
+_BARE = frozenset(name for one in COMMANDS.values() for name in (one.name, *one.aliases)) - {
+    *("cancel", "中止", "plan", "計画", "goal", "目標", "q", "評価")
+}
 """Commands whose bare name is hardly a request; the others may be the answer to something."""
 _REDO = ("redo", "やり直し", "やり直す")
 _CLOSE_MATCH = 0.75

@@ -6,6 +6,7 @@ import stat
 import sys
 from collections.abc import Iterator
 
+from duckflow.ui.input.picker import Pick
 from duckflow.ui.input.prompt_view import PromptView
 
 _CHUNK = 65_536
@@ -96,6 +97,15 @@ class Keyboard:
         If the same question is asked `again`, it takes the keyboard at once.
         """
         raise NotImplementedError
+
+    async def pick(self, wanted: Pick) -> str | None:
+        """Let the user choose from a list. Return the chosen line, None if the user leaves the list."""
+        raise NotImplementedError
+
+    @property
+    def picks(self) -> bool:
+        """True if the keyboard can show a list to choose from."""
+        return False
 
     async def stop(self) -> None:
         """Stop reading."""

@@ -8,14 +8,20 @@ from prompt_toolkit.filters import Condition, FilterOrBool, is_searching, vi_mod
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from duckflow.ui.input.keyboard import Listener
+from duckflow.ui.input.picker import Picker
 
 
-def bindings(listener: Callable[[], Listener], end_question: Callable[[], bool]) -> KeyBindings:
+def bindings(
+    listener: Callable[[], Listener],
+    end_question: Callable[[], bool],
+    picker: Callable[[], Picker | None],
+) -> KeyBindings:
     """Return the key bindings. `end_question` ends the open question, and returns False without one."""
     keys = KeyBindings()
     typing = ~is_searching
     # With vi keys, the first Esc leaves the insert mode; the next one stops the work.
     inserting = vi_mode & ~vi_navigation_mode
+    picking = Condition(lambda: picker() is not None)
     menu_open = Condition(lambda: get_app().current_buffer.complete_state is not None)
 
     actions: tuple[tuple[str, FilterOrBool, Callable[[KeyPressEvent], None]], ...] = (
@@ -26,6 +32,11 @@ def bindings(listener: Callable[[], Listener], end_question: Callable[[], bool])
         ("escape", typing & menu_open & ~inserting, lambda event: event.current_buffer.cancel_completion()),
         ("s-tab", typing & ~menu_open, lambda _: listener().change_mode()),
         ("c-o", typing, lambda _: listener().expand()),
+        ("up", picking, lambda _: _move(picker(), -1)),
+        ("c-p", picking, lambda _: _move(picker(), -1)),
+        ("down", picking, lambda _: _move(picker(), 1)),
+        ("c-n", picking, lambda _: _move(picker(), 1)),
+        ("tab", picking, lambda _: _move(picker(), 1)),
         ("c-z", True, lambda event: event.app.suspend_to_background()),
     )
     for key, condition, action in actions:
@@ -40,6 +51,11 @@ def bindings(listener: Callable[[], Listener], end_question: Callable[[], bool])
             listener().leave()
 
     return keys
+
+
+def _move(picker: Picker | None, by: int) -> None:
+    if picker is not None:
+        picker.move(by)
 
 
 def _break_line(event: KeyPressEvent) -> None:

@@ -24,9 +24,16 @@ _MENU_ROWS = 8
 
 
 def make_layout(
-    message: Buffer, answer: Buffer, question: Callable[[], str | None], view: Callable[[], PromptView]
+    message: Buffer,
+    answer: Buffer,
+    question: Callable[[], str | None],
+    view: Callable[[], PromptView],
+    listed: Callable[[], tuple[Line, ...] | None],
 ) -> Layout:
-    """Return the layout. While a question is open, the answer replaces the message on the input line."""
+    """Return the layout. While a question is open, the answer replaces the message on the input line.
+
+    While the user chooses from a list, its lines replace the status bar.
+    """
     asking = Condition(lambda: question() is not None)
     search = SearchToolbar(
         ignore_case=True,
@@ -42,7 +49,7 @@ def make_layout(
             ConditionalContainer(_typed(answer, lambda: question() or "", "question"), asking),
             search,
             ConditionalContainer(menu, has_completions),
-            _lines(lambda: view().bar),
+            _lines(lambda: view().bar if (rows := listed()) is None else rows),
         ],
         align=VerticalAlign.TOP,
     )

@@ -19,7 +19,8 @@ from prompt_toolkit.styles import DynamicStyle, Style
 from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.input.keys import bindings
 from duckflow.ui.input.layout import ReflowingApplication, make_layout
-from duckflow.ui.input.prompt_view import STYLES, styles_of
+from duckflow.ui.input.picker import Pick, Picker
+from duckflow.ui.input.prompt_view import STYLES, Line, styles_of
 from duckflow.ui.output.scrollback import Scrollback, open_output
 
 _GRACE_S = 0.05
@@ -49,6 +50,7 @@ class Prompt(Keyboard):
         self.completer: Completer | None = None
         self._question: str | None = None
         self._answered: asyncio.Future[str | None] | None = None
+        self._picker: Picker | None = None
         self._pressed = 0.0
         self._message = Buffer(
             multiline=True,
@@ -62,11 +64,15 @@ class Prompt(Keyboard):
         self._style = Style.from_dict(STYLES)
         self._app = ReflowingApplication(
             layout=make_layout(
-                self._message, self._answer, lambda: self._question, lambda: self.listener.view(self.size[0])
+                self._message,
+                self._answer,
+                lambda: self._question,
+                lambda: self.listener.view(self.size[0]),
+                self._listed,
             ),
             style=DynamicStyle(lambda: self._style),
             include_default_pygments_style=False,
-            key_bindings=bindings(lambda: self.listener, self.give_no_answer),
+            key_bindings=bindings(lambda: self.listener, self.give_no_answer, lambda: self._picker),
             erase_when_done=True,
             min_redraw_interval=0.02,
             output=self.output,
@@ -125,19 +131,33 @@ class Prompt(Keyboard):
         """Return the answer to the question just shown. None for Esc, Ctrl-C and the end of input."""
         if not again:
             await self._quiet()
-        self._answered = asyncio.get_running_loop().create_future()
-        self._question = question
+        return await self._ask(question, prefilled)
+
+    @property
+    def picks(self) -> bool:
+        """True: a terminal can show a list."""
+        return True
+
+    async def pick(self, wanted: Pick) -> str | None:
+        """Show the list until the user chooses or leaves it, or a question takes the keyboard."""
+        return await self._ask(wanted.question, picker=Picker(wanted.choices))
+
+    async def _ask(self, question: str, prefilled: str = "", picker: Picker | None = None) -> str | None:
+        self.give_no_answer()  # a list that is still open
+        answered: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self._answered, self._question, self._picker = answered, question, picker
         self._app.vi_state.reset()
         self._answer.document = Document(prefilled)
         self._app.layout.focus(self._answer)
         self.refresh()
         try:
-            return await self._answered
+            return await answered
         finally:
-            self._question = None
-            self._answer.reset()
-            self._app.layout.focus(self._message)
-            self.refresh()
+            if self._answered is answered:
+                self._question = self._picker = None
+                self._answer.reset()
+                self._app.layout.focus(self._message)
+                self.refresh()
 
     def give_no_answer(self) -> bool:
         """End the open question without an answer. Return False if no question is open."""
@@ -169,5 +189,11 @@ class Prompt(Keyboard):
 
     def _accept_answer(self, buffer: Buffer) -> bool:
         if self._answered is not None and not self._answered.done():
-            self._answered.set_result(buffer.text)
+            self._answered.set_result(self._picker.chosen() if self._picker else buffer.text)
         return True
+
+    def _listed(self) -> tuple[Line, ...] | None:
+        if self._picker is None:
+            return None
+        self._picker.filter(self._answer.text)
+        return self._picker.lines(self.size[0])

@@ -25,6 +25,8 @@ STYLES = {
     "bar.mode": "ansicyan",
     "bar.warning": "ansiyellow",
     "done": "ansigreen",
+    "choice": "",
+    "picked": "reverse",
     "completion-menu": "noinherit",
     "completion-menu.completion": "noinherit",
     "completion-menu.completion.current": "noinherit reverse",
