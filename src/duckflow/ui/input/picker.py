@@ -36,9 +36,8 @@ class Picker:
         self._place = 0
 
     def filter(self, typed: str) -> None:
-        """Keep the entries that contain all typed words."""
-        if typed != self._typed:
-            self._typed, self._place = typed, 0
+        """Keep the entries that contain all typed words, and mark the first."""
+        self._typed, self._place = typed, 0
 
     def move(self, by: int) -> None:
         """Mark an entry further down or up; after the last one comes the first."""

@@ -59,7 +59,9 @@ class Prompt(Keyboard):
             complete_while_typing=True,
             accept_handler=self._accept,
         )
-        self._answer = Buffer(multiline=True, accept_handler=self._accept_answer)
+        self._answer = Buffer(
+            multiline=True, accept_handler=self._accept_answer, on_text_changed=self._filter
+        )
         self.output = open_output()
         self._style = Style.from_dict(STYLES)
         self._app = ReflowingApplication(
@@ -192,8 +194,11 @@ class Prompt(Keyboard):
             self._answered.set_result(self._picker.chosen() if self._picker else buffer.text)
         return True
 
+    def _filter(self, buffer: Buffer) -> None:
+        if self._picker is not None:
+            self._picker.filter(buffer.text)
+
     def _listed(self) -> tuple[Line, ...] | None:
         if self._picker is None:
             return None
-        self._picker.filter(self._answer.text)
         return self._picker.lines(self.size[0])
