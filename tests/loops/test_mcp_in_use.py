@@ -1,5 +1,6 @@
 """L4: tools of MCP servers in a conversation: asked about, evidence like any other, harmless when hostile."""
 
+import asyncio
 import json
 import re
 import shutil
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from duckflow.config.files.mcp_servers import named_paths
@@ -20,10 +22,10 @@ from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ActionFinished, ApprovalRequested
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.llm.tokens import estimate_tokens
-from duckflow.tools.mcp.connection import ALL, READING, forget_server, grant, granted
+from duckflow.tools.mcp.connection import ALL, READING, TOKENS, forget_server, grant, granted
 from duckflow.tools.mcp.servers import _within
 from duckflow.ui.views.extensions import server_lines
-from fakes import mcp_stdio
+from fakes import mcp_oauth, mcp_stdio
 from fakes.engine import decision, engine
 from fakes.rows import Failures
 
@@ -347,25 +349,59 @@ async def test_l4_streamable_http_with_the_newest_protocol(folder):
             assert (report.status, report.version) == ("ready", "2026-07-28")
 
 
+async def test_l4_the_user_signs_in_once_and_sessions_use_and_renew_the_tokens(folder):
+    provider = mcp_oauth.Provider()
+    with package_server(provider) as address:
+        servers = {"web": {"url": f"{address}/mcp"}}
+        server = McpServer.model_validate(servers["web"])
+        answers = (decision("", call("web.add", a=1, b=2)), decision("Done."))
+        asks = (decision("", call("describe", tool="web")), decision("Done."))
+        async with engine(folder, *asks, mcp={"servers": servers}) as duck:
+            assert await duck.app.chat.say("add") == "done"
+            assert "duckflow mcp login web" in duck.of(ActionFinished)[-1].text
+            (report,) = duck.app.mcp.reports()
+            assert "duckflow mcp login web" in "\n".join(server_lines([report]))
+        opened: list[asyncio.Task[httpx2.Response]] = []
+        async with httpx2.AsyncClient(follow_redirects=True, trust_env=False) as browser:
+            opener = duck.app.mcp.connections["web"]._opener
+            await opener.sign_in(
+                "web", server, lambda page: opened.append(asyncio.ensure_future(browser.get(page)))
+            )
+            assert "signed in" in (await opened[0]).text
+        before = {*provider.tokens}
+        TOKENS.save({name: "1" if name.endswith("until") else said for name, said in TOKENS.load().items()})
+        async with engine(folder, *answers, mcp={"servers": servers}) as duck:
+            await duck.app.chat.say("add")
+            assert await duck.app.chat.answer(YES) == "done"
+            assert duck.of(ActionFinished)[-1].text.endswith("\n3")
+        assert {*provider.tokens} > before  # it had expired
+        forget_server("web")
+        async with engine(folder, *answers, mcp={"servers": servers}) as duck:
+            await duck.app.mcp.ready()
+            assert duck.app.mcp.reports()[0].status == "down"
+
+
 @contextmanager
-def package_server() -> Iterator[str]:
+def package_server(provider: "mcp_oauth.Provider | None" = None) -> Iterator[str]:
     """A server written with the package, over HTTP on loopback, in a thread."""
     import uvicorn  # noqa: PLC0415 - seconds, which only this test needs
     from mcp.server.mcpserver import MCPServer  # noqa: PLC0415 - as above
 
-    server = MCPServer("adder")
-
-    @server.tool()
-    def add(a: int, b: int) -> int:
-        """Add two numbers."""
-        return a + b
-
     with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        auth = {"auth_server_provider": provider, "auth": mcp_oauth.settings(address)} if provider else {}
+        server = MCPServer("adder", **auth)
+
+        @server.tool()
+        def add(a: int, b: int) -> int:
+            """Add two numbers."""
+            return a + b
+
         running = uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="critical"))
         thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+            yield address
         finally:
             running.should_exit = True
             thread.join()

@@ -92,6 +92,15 @@ def try_out(
         raise typer.Exit(1)
 
 
+@commands.command("login", help=text("help.mcp_login"))
+def login(name: NameArgument, workspace: FolderFlag = HERE, *, trust: TrustFlag = False) -> None:
+    """Sign in at a server."""
+    from duckflow.cli.reports.mcp import signed_in  # noqa: PLC0415 - heavy, and not for --help
+
+    signed_in(name, workspace, trust=trust, tell=lambda address: echo(text("mcp.open", address=address)))
+    echo(text("mcp.signed_in"))
+
+
 @commands.command("allow", help=text("help.mcp_allow"))
 def allow(
     tool: Annotated[str, argument("SERVER[.TOOL]", "mcp_tool")],

@@ -2,13 +2,14 @@
 
 import asyncio
 import os
+from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
 
 from duckflow.config.loading import load_as_trusted
 from duckflow.config.mcp import McpServer, McpSettings
 from duckflow.config.places import cache_dir, config_dir, state_dir
-from duckflow.domain.errors import UsageError
+from duckflow.domain.errors import ToolError, UsageError
 from duckflow.domain.extensions import ServerReport
 from duckflow.domain.frozen import replace
 from duckflow.tools.mcp.connection import ServerOpener
@@ -17,13 +18,26 @@ from duckflow.tools.mcp.servers import McpServers
 
 def tried(name: str, folder: Path, *, trust: bool) -> ServerReport:
     """Connect to a server and report the result."""
+    server, opener = _found(name, folder, trust=trust)
+    return asyncio.run(_try(name, server, opener))
+
+
+def signed_in(name: str, folder: Path, *, trust: bool, tell: Callable[[str], None]) -> None:
+    """Let the user sign in at a server. `tell` gets the address to open."""
+    server, opener = _found(name, folder, trust=trust)
+    try:
+        asyncio.run(opener.sign_in(name, server, tell))
+    except ToolError as exc:
+        raise UsageError("mcp.unusable", name=name, reason=str(exc)) from exc
+
+
+def _found(name: str, folder: Path, *, trust: bool) -> tuple[McpServer, ServerOpener]:
     settings = load_as_trusted(folder, trust=trust).settings
     if name not in settings.mcp.servers:
         raise UsageError("mcp.no_such", name=name)
-    server = replace(settings.mcp.servers[name], enabled=True)
     closed = (state_dir(), config_dir(), cache_dir())
     opener = ServerOpener(Path(os.path.realpath(folder)), settings.shell, closed=closed, env=os.environ)
-    return asyncio.run(_try(name, server, opener))
+    return replace(settings.mcp.servers[name], enabled=True), opener
 
 
 async def _try(name: str, server: McpServer, opener: ServerOpener) -> ServerReport:

@@ -144,7 +144,7 @@ async def open_process(process: ServerProcess, seconds: float) -> AsyncGenerator
 
 @asynccontextmanager
 async def open_address(
-    url: str, headers: Mapping[str, str], seconds: float
+    url: str, headers: Mapping[str, str], seconds: float, signed_in: httpx2.Auth | None = None
 ) -> AsyncGenerator[ConnectedServer]:
     """Connect to an address over streamable HTTP or, if the server does not support it, over SSE."""
     ending: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -154,6 +154,7 @@ async def open_address(
         timeout: httpx2.Timeout | None = None,
         auth: httpx2.Auth | None = None,
     ) -> httpx2.AsyncClient:
+        auth = auth or signed_in
         return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, transport=BoundedTransport())
 
     async with AsyncExitStack() as stack:

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from duckflow.tools.mcp.client import ConnectedServer
 
 _PINS, _GRANTS = SavedAnswers("mcp_pins.json"), SavedAnswers("mcp_allowed.json")
+TOKENS = SavedAnswers("mcp_tokens.json")
+"""Sign-ins at servers that use OAuth."""
 _LONGEST = 12_000
 ALL, READING = "*", "?reading"
 """Grants for all tools of a server, and for those that only read."""
@@ -48,7 +50,7 @@ class Pins:
     """Accepted tool descriptions of one server, kept on disk. With another command, it is another server."""
 
     def __init__(self, name: str, server: McpServer) -> None:
-        self._prefix = _prefix(name, server)
+        self._prefix = prefix_of(name, server)
 
     def changed(self, tools: Sequence[RemoteTool]) -> dict[str, str]:
         """Return the tools whose description changed, with the accepted text. Accept tools that are new."""
@@ -69,29 +71,30 @@ class Pins:
 
 def grant(name: str, server: McpServer, tool: str, *, allow: bool) -> None:
     """Allow a tool of a server permanently, or no longer. `tool` can also be ALL or READING."""
-    key = f"{_prefix(name, server)}{tool}"
+    key = f"{prefix_of(name, server)}{tool}"
     kept = {one: said for one, said in _GRANTS.load().items() if one != key}
     _GRANTS.save({**kept, key: ""} if allow else kept)
 
 
 def granted(name: str, server: McpServer) -> list[str]:
     """Return the tools of a server that the user has allowed permanently."""
-    prefix = _prefix(name, server)
+    prefix = prefix_of(name, server)
     return [one.removeprefix(prefix) for one in _GRANTS.load() if one.startswith(prefix)]
 
 
 def forget_server(server: str) -> None:
-    """Forget the pins and grants of all servers with this name, and remove their homes."""
+    """Forget the pins, grants and sign-ins of all servers with this name, and remove their homes."""
     for home in servers_dir().glob(f"{server}-{'[0-9a-f]' * 12}"):
         shutil.rmtree(home, ignore_errors=True)
-    for saved in (_PINS, _GRANTS):
+    for saved in (_PINS, _GRANTS, TOKENS):
         known = saved.load()
         kept = {key: value for key, value in known.items() if not key.startswith(f"{server}#")}
         if kept != known:
             saved.save(kept)
 
 
-def _prefix(name: str, server: McpServer) -> str:
+def prefix_of(name: str, server: McpServer) -> str:
+    """Return the beginning of the names under which things about a server are stored."""
     return f"{name}#{_digest(server)}."
 
 
@@ -119,19 +122,32 @@ class ServerOpener:
     async def connect(self, name: str, server: McpServer) -> "AbstractAsyncContextManager[ConnectedServer]":
         """Return a context that connects to a server until its block ends."""
         try:
-            await asyncio.to_thread(import_module, "duckflow.tools.mcp.client")
+            await asyncio.to_thread(import_module, "duckflow.tools.mcp.oauth")
             from duckflow.tools.mcp.client import open_address, open_process  # noqa: PLC0415 - takes seconds
+            from duckflow.tools.mcp.oauth import stored_sign_in  # noqa: PLC0415 - as above
         except ImportError as exc:
             raise ToolError("the package is missing; install it with: pip install 'duckflow[mcp]'") from exc
         if server.url:
             url = self._filled({"url": server.url})["url"]
-            return open_address(url, self._filled(server.headers), server.timeout_s)
+            signed_in = await stored_sign_in(url, prefix_of(name, server))
+            return open_address(url, self._filled(server.headers), server.timeout_s, signed_in)
         command = self._filled({str(n): word for n, word in enumerate(server.command)}).values()
         env = {**await asyncio.to_thread(self._env_file, server.env_file), **self._filled(server.env)}
         program = replace(server, command=tuple(command), env=env)
         home = await asyncio.to_thread(server_home, f"{name}-{_digest(server)}")
         process = ServerProcess(program, self.workspace, self.shell, home, closed=self.closed, env=self.env)
         return open_process(process, server.start_timeout_s)
+
+    async def sign_in(self, name: str, server: McpServer, tell: Callable[[str], None]) -> None:
+        """Let the user sign in at a server. Raise ToolError if that fails."""
+        from duckflow.tools.mcp.oauth import sign_in  # noqa: PLC0415 - takes seconds
+
+        if not server.url:
+            raise ToolError("it is a program, not an address")
+        try:
+            await sign_in(self._filled({"url": server.url})["url"], prefix_of(name, server), tell)
+        except Exception as exc:  # third-party library: any error becomes one sentence
+            raise ToolError(_reason(exc)) from exc
 
     def _filled(self, values: Mapping[str, str]) -> dict[str, str]:
         """Replace each `${NAME}` by that variable of the user's environment, or by its default."""
@@ -223,7 +239,9 @@ class ServerConnection:
             wait = self._not_before - self._clock()
             if wait > 0:
                 later = f"it can be tried again in {wait:.0f} s"
-                raise ToolError(f"The MCP server {self.name} is down ({self.problem}); {later}.")
+                raise ToolError(
+                    self.advised(f"The MCP server {self.name} is down ({self.problem}); {later}.")
+                )
             await self._let_go()
             return await self._start()
 

@@ -54,7 +54,10 @@ def _error(request: httpx2.Request, response: httpx2.Response, said: bytes) -> h
         if isinstance(told, types.JSONRPCError):
             return _refusal(response.status_code, told.error.code, told.error.message, told.error.data)
     phrase = f"{response.status_code} {response.reason_phrase}".strip()
-    return _refusal(response.status_code, BAD_STATUS, f"it answered with HTTP {phrase}")
+    refusal = _refusal(response.status_code, BAD_STATUS, f"it answered with HTTP {phrase}")
+    if "www-authenticate" in response.headers:  # how to sign in
+        refusal.headers["www-authenticate"] = response.headers["www-authenticate"]
+    return refusal
 
 
 def _refusal(status: int, code: int, message: str, data: object = None) -> httpx2.Response:

@@ -130,6 +130,8 @@ _ADVICE = {
 def advice_for(name: str, server: McpServer, said: str) -> TextLine | None:
     """Return the setting of a program that probably has to change, by what the server said."""
     loose = {"network"} if server.network else set[str]()
+    if server.url and not server.headers and ("HTTP 401" in said or "OAuth" in said):
+        return line("mcp.advice.login", name=name)
     if server.command and server.sandbox:
         for kind, sign in _ADVICE.items():
             if kind not in loose and sign.search(said):
