@@ -202,7 +202,7 @@ async def test_H5_two_vitals_low_at_once_call_the_oracle(folder: Path):
         async with engine(folder, server=server) as duck:
             assert await duck.app.chat.say("look") == "consultation"
             (asked,) = duck.of(ConsultationRequested)
-            assert (asked.kind, len(asked.consultation.choices)) == ("oracle", 4)
+            assert (asked.kind, len(asked.consultation.choices)) == ("oracle", 3)
 
 
 async def test_I9_tokens_are_warned_of_and_then_asked_about(folder: Path):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from duckflow.domain.events import Evaluated, Reply
+from duckflow.domain.events import DecisionMade, Evaluated, Reply
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.questions.consultation import ChooseWay
 from duckflow.i18n.catalogue import set_language
@@ -133,3 +133,26 @@ async def test_J3_tests_that_fail_below_a_verdict_are_old_or_the_request_is_not_
     assert (ran.state, ran.before, ran.binding) == ("failed", before, not before), ran
     said = "failed before this request, too" if before else f"✗ {TEST} failed"
     assert said in evaluation_text(verdicts[0])
+
+
+@every_row(
+    ("name", "last"),
+    [
+        ("an edit", action("edit_file", path="calc.py", edits=[{"find": "nowhere", "replace": "x"}])),
+        ("a command", runs("exit 3")),
+        ("a refusal", action("write_file", path="../outside.txt", content="x")),
+        ("a look", action("read_file", path="missing.py")),
+    ],
+)
+async def test_J3_what_failed_last_goes_back_to_the_model_before_any_verdict(
+    tmp_path: Path, name: str, last: dict[str, Any]
+):
+    folder = tmp_path / name.replace(" ", "_")
+    folder.mkdir()
+    (folder / "calc.py").write_text(OLD)
+    writes = action("write_file", path="b.txt", content="b\n")
+    answers = [decision("All done.", writes, last, next_step="done"), decision("I saw it.")]
+    async with engine(folder, *answers, mode="auto") as duck:
+        await duck.app.chat.say("Write b.txt")
+        kinds = [type(one) for one in duck.events if isinstance(one, DecisionMade | Evaluated)]
+    assert kinds == [DecisionMade, DecisionMade, Evaluated]
