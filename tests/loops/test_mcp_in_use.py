@@ -22,7 +22,8 @@ from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ActionFinished, ApprovalRequested
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.llm.tokens import estimate_tokens
-from duckflow.tools.mcp.connection import ALL, READING, TOKENS, forget_server, grant, granted
+from duckflow.tools.mcp.connection import ALL, READING, forget_server, grant, granted
+from duckflow.tools.mcp.remote import TOKENS
 from duckflow.tools.mcp.servers import _within
 from duckflow.ui.views.extensions import server_lines
 from fakes import mcp_oauth, mcp_stdio

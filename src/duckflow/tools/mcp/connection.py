@@ -26,6 +26,7 @@ from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text_in
 from duckflow.safety.sandbox.server_process import ServerProcess
 from duckflow.tools.mcp.remote import (
+    TOKENS,
     RemoteFault,
     RemoteTool,
     ServerOffer,
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from duckflow.tools.mcp.client import ConnectedServer
 
 _PINS, _GRANTS = SavedAnswers("mcp_pins.json"), SavedAnswers("mcp_allowed.json")
-TOKENS = SavedAnswers("mcp_tokens.json")
-"""Sign-ins at servers that use OAuth."""
 _LONGEST = 12_000
 ALL, READING = "*", "?reading"
 """Grants for all tools of a server, and for those that only read."""

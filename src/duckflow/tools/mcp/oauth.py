@@ -19,7 +19,7 @@ from pydantic import AnyUrl
 
 from duckflow.i18n.catalogue import text
 from duckflow.tools.mcp.client import open_address
-from duckflow.tools.mcp.connection import TOKENS
+from duckflow.tools.mcp.remote import TOKENS
 
 _PATIENCE_S = 600.0
 

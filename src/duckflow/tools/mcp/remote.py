@@ -8,11 +8,15 @@ from typing import Any, cast
 from pydantic import Field
 
 from duckflow.config.mcp import McpServer
+from duckflow.config.saved_answers import SavedAnswers
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.lines import TextLine, line
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.text import cut
+
+TOKENS = SavedAnswers("mcp_tokens.json")
+"""Sign-ins at servers that use OAuth."""
 
 MOST_ITEMS = 500
 """Largest number of tools, prompts or resources taken from one server. Further ones are ignored."""
