@@ -15,6 +15,7 @@ from duckflow.domain.events import (
     TaskListStarted,
     TaskReported,
     UsageReported,
+    UserMessage,
 )
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.state import AgentState
@@ -367,3 +368,25 @@ async def test_B3_content_written_by_earlier_lists_is_evidence_for_the_next_one(
         lists = [one.body for one in server.requests if asked_for(one.body) == "TaskListDraft"]
     assert "SIZE = 6" not in written(lists[0])
     assert "SIZE = 6" in written(lists[1])
+
+
+async def test_B4_a_list_that_only_read_leaves_its_step_open_and_the_report_says_so(folder: Path):
+    (folder / "a.txt").write_text("a\n")
+    plan = Plan(
+        plan_id="plan_1", name="p", goal="g", steps=(PlanStep(step_id="s1", name="n", description="d"),)
+    )
+    look = {"step_id": "s1", "task_list": [action("read_file", path="a.txt")]}
+    run = decision("", {"operation": "task_loop.run", "args": look}, next_step="defer")
+    complete = {"operation": "plan_tool.update_step", "args": {"step_id": "s1", "status": "completed"}}
+    waits = decision("", complete, next_step="pending_user")
+    async with engine(folder, run, report(), waits, decision("Hello.")) as duck:
+        duck.app.session.record(PlanChanged(plan=plan, change="proposed"))
+        await duck.app.chat.say("go")
+        await ended(duck)
+        assert duck.state.active_plan.steps[0].status == "in_progress"
+        assert "The tasks only read, so their step is still open" in duck.state.transcript[-1].text
+        await duck.app.chat.go_on()
+        assert duck.state.active_plan.status == "completed"
+        duck.app.session.record(UserMessage(request_id="r_next", text="something else"))
+        assert duck.state.active_plan is None, "a plan that is done leaves the prompt with its request"
+        assert [one.plan_id for one in duck.state.plans] == ["plan_1"]

@@ -194,7 +194,7 @@ def test_B6_a_game_with_a_question_a_change_of_direction_a_stop_an_undo_and_a_co
             window.wait_for_prompt()
             window.say("/plan")
             shown = window.wait_for("3 ステップ中 1 完了")
-            assert "✗ 画面" in shown
+            assert "✗ 2. 画面" in shown
             assert "○ $ git commit" in shown
             assert (folder / "test_board.py").exists()
 

@@ -130,9 +130,9 @@ def test_B5_plan_and_tasks_are_trees(language, columns):
     writer.line(plan_tree(STATE))
     writer.line(tasks_tree(STATE))
     assert drawn(writer.text, columns) == writer.text.split("\n")
-    assert "├─ ● 盤面" in writer.text
+    assert "├─ ● 1. 盤面" in writer.text
     assert "│   ◐ $ pytest -q" in writer.text
-    assert "└─ ○ rules" in writer.text
+    assert "└─ ○ 2. rules" in writer.text
     assert plan_tree(AgentState()) != tasks_tree(AgentState())
 
 

@@ -186,6 +186,8 @@ def _user_message(state: AgentState, event: events.UserMessage) -> AgentState:
     request, set_aside = state.request, state.set_aside
     if request is None or request.request_id != event.request_id:
         request, set_aside = Request(request_id=event.request_id, text=event.text), ()
+        if state.active_plan is not None and state.active_plan.status == "completed":
+            state = replace(state, active_plan_id=None)
     else:
         if state.approval is not None and state.approval.task_id is None:
             # The model gets the result as text: its call has been answered with a note by then.

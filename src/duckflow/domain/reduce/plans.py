@@ -1,11 +1,13 @@
 """Applies events about plans and background tasks."""
 
+from collections.abc import Iterable
+
 from duckflow.domain.events import PlanChanged, TaskListStarted, TaskReported
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.transcript import outdate_plans, tell
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import head_and_tail
-from duckflow.domain.work.plan import Plan, PlanStep, Task, WorkStatus, derive
+from duckflow.domain.work.plan import ONLY_LOOKED, Plan, PlanStep, Task, WorkStatus, derive
 
 MOST_PLANS = 20
 """Number of plans to keep in state. The oldest are dropped first."""
@@ -50,7 +52,13 @@ def end_tasks(state: AgentState, event: TaskReported) -> AgentState:
     lines = [f"Task report ({event.status}; {counts}): {event.summary}", *event.failures]
     if event.next_action:
         lines.append(f"Recommended: {event.next_action}")
+    if any(step.step_id == state.task_list.step_id and step.only_looked for step in _steps(state)):
+        lines.append(f"The tasks only read, so their step is still open: {ONLY_LOOKED}")
     return tell(ended, "\n".join(lines))
+
+
+def _steps(state: AgentState) -> Iterable[PlanStep]:
+    return (step for plan in state.plans for step in plan.steps)
 
 
 def set_task(state: AgentState, task_id: str, status: WorkStatus, result: str | None = None) -> AgentState:

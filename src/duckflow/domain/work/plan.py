@@ -13,6 +13,9 @@ WorkStatus = Literal["pending", "in_progress", "completed", "failed"]
 PlanStatus = Literal["draft", "approved", "in_progress", "completed", "failed"]
 Risk = Literal["low", "medium", "high"]
 
+ONLY_LOOKED = "generate the next tasks of the step, or set it completed with plan_tool.update_step."
+"""Advice for the model about a step whose tasks are complete but only read."""
+
 Node = TypeVar("Node", bound=Hashable)
 
 

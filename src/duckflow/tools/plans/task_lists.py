@@ -16,7 +16,7 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.events import PlanChanged
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.state import AgentState
-from duckflow.domain.work.plan import Plan, PlanStep, Task
+from duckflow.domain.work.plan import ONLY_LOOKED, Plan, PlanStep, Task
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.services.task_lists import MOST_TASKS, TaskDraft, may_be_task, new_tasks
@@ -158,7 +158,8 @@ def _of_step(now: AgentState, step_id: str, given: tuple[Task, ...]) -> tuple[Ta
         )
     left = [task for task in step.task_list if task.status != "completed"]
     if not left:
-        raise ToolError(f"All tasks of {step.step_id} are complete.")
+        more = f" They only read: {ONLY_LOOKED}" if step.only_looked else ""
+        raise ToolError(f"All tasks of {step.step_id} are complete.{more}")
     return tuple(replace(task, status="pending", result=None) for task in left)
 
 

@@ -6,6 +6,7 @@ from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut
 from duckflow.domain.work.plan import Plan, Task, WorkStatus
 from duckflow.i18n.catalogue import has_text, text
+from duckflow.i18n.plans import plan_facts, step_title
 from duckflow.ui.input.prompt_view import Line
 from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.text_width import cut_to_width
@@ -20,10 +21,10 @@ def plan_tree(state: AgentState) -> str:
     plan = state.active_plan
     if plan is None:
         return text("plan.none")
-    lines = [plan_line(plan)]
+    lines = [plan_line(plan), *plan_facts(plan)]
     for step in plan.steps:
         branch, below = ("└─", "   ") if step is plan.steps[-1] else ("├─", "│  ")
-        lines.append(f"{branch} {MARKS[step.status]} {step.name}: {step.description}")
+        lines.append(f"{branch} {MARKS[step.status]} {step_title(plan, step)}: {step.description}")
         lines += [f"{below} {MARKS[task.status]} {task_name(task)}" for task in step.task_list]
     return "\n".join(lines)
 
