@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from duckflow.domain.errors import ToolError
+from duckflow.safety.sandbox.child.cgroups import memory_places
 from fakes.rows import Failures
 from fakes.sandbox_world import PYTHON, processes_with, world
 
@@ -167,6 +168,32 @@ async def test_G7_all_that_a_command_writes_is_limited(folder, tmp_path, any_lev
         result = await shell.run(command, timeout_s=300)
         assert (result.stopped, result.exit_code) == ("disk_mb", None), command
     assert not processes_with(LONG)
+
+
+SOCKETS = f"""{PYTHON} -c "
+import socket, time
+kept = []
+while len(kept) < 450:
+    kept += socket.socketpair()
+    for one in kept[-2:]:
+        one.setblocking(False)
+        try:
+            while one.send(bytes(65536)): pass
+        except BlockingIOError: pass
+time.sleep(1)
+" """
+
+
+async def test_G7_memory_of_sockets_is_limited_where_a_cgroup_can_be_made(
+    folder, any_level, open_shell, request
+):
+    """Processes alone are counted everywhere. Sockets hold many times of that."""
+    if not any(memory_places()):
+        request.applymarker(pytest.mark.xfail(reason="no cgroup can be made here", strict=True))
+    shell = await open_shell(folder, any_level, memory_mb=64)
+    result = await shell.run(SOCKETS, timeout_s=300)
+    assert (result.stopped, result.exit_code) == ("memory_mb", None)
+    assert (await shell.run("echo fine")).output == "fine\n"
 
 
 async def test_G7_without_a_copy_no_room_is_reserved_that_nobody_counts(folder, open_shell):

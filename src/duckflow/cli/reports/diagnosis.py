@@ -25,6 +25,7 @@ from duckflow.llm.endpoints import PROVIDERS
 from duckflow.llm.providers import open_client
 from duckflow.llm.weights.installation import find
 from duckflow.llm.windows import LearnedWindows
+from duckflow.safety.sandbox.child.cgroups import memory_places
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.tools.searching.ripgrep import find_ripgrep
 
@@ -115,6 +116,8 @@ async def _sandbox(folder: Path, settings: Settings) -> DoctorFinding:
     async with aclosing(Shell(folder, settings.shell)) as shell:
         sandbox = await shell.sandbox()
     found = text(sandbox.reason, **sandbox.values)
+    if sandbox.level not in ("none", "external") and not any(memory_places()):
+        found = f"{found} {text('doctor.memory_partly')}"
     if sandbox.advice is None:
         return DoctorFinding("sandbox", "ok", found)
     return DoctorFinding("sandbox", "lacking", found, text(sandbox.advice))

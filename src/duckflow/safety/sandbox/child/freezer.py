@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 
+from duckflow.safety.sandbox.child.cgroups import make_cgroup, own_cgroups, read, write
 from duckflow.safety.sandbox.child.process_tree import kill, process_tree, read_proc
 
 _PATIENCE_S = 5.0
@@ -23,7 +24,6 @@ _WAITING = b"D"
 
 _SWITCHES = re.compile(rb"ctxt_switches:\s+(\d+)")
 _NAMES = re.compile(rb"^NSpid:(.*)$", re.MULTILINE)
-_STALE = re.compile(r"duckflow-(\d+)")
 _V2, _V1 = ("cgroup.freeze", "1", "0"), ("freezer.state", "FROZEN", "THAWED")
 
 _Ran = dict[int, tuple[bytes, tuple[bytes, ...]]]
@@ -142,25 +142,25 @@ class _Cgroup:
         """Move the processes here and begin to freeze them. Return whether all are here and frozen."""
         with suppress(OSError):
             os.mkdir(self._place)
-        inside = set(_read(f"{self._place}/cgroup.procs").split())
+        inside = set(read(f"{self._place}/cgroup.procs").split())
         with suppress(OSError):
             for one in processes:
                 if str(one) not in inside:
-                    _write(f"{self._place}/cgroup.procs", str(one))
-            _write(f"{self._place}/{self._file}", self._freeze)
-        inside = set(_read(f"{self._place}/cgroup.procs").split())
+                    write(f"{self._place}/cgroup.procs", str(one))
+            write(f"{self._place}/{self._file}", self._freeze)
+        inside = set(read(f"{self._place}/cgroup.procs").split())
         return self.is_frozen() and all(str(one) in inside or _has_ended(one) for one in processes)
 
     def is_frozen(self) -> bool:
         """Return whether every process here is frozen."""
         if self._file == _V2[0]:
-            return "frozen 1" in _read(f"{self._place}/cgroup.events")
-        return _read(f"{self._place}/{self._file}").strip() == self._freeze
+            return "frozen 1" in read(f"{self._place}/cgroup.events")
+        return read(f"{self._place}/{self._file}").strip() == self._freeze
 
     def thaw(self) -> None:
         """Let the processes continue."""
         with suppress(OSError):
-            _write(f"{self._place}/{self._file}", self._thaw)
+            write(f"{self._place}/{self._file}", self._thaw)
 
     def remove(self) -> None:
         """Remove the cgroup, if no process is left in it."""
@@ -170,39 +170,14 @@ class _Cgroup:
 
 def _make_cgroup() -> _Cgroup | None:
     """Make a cgroup below that of this process. None where that is not permitted."""
-    own = dict(line.split(":", 2)[1:] for line in _read("/proc/self/cgroup").splitlines())
-    mounts = _read("/proc/self/mountinfo").splitlines()
-    for line in sorted(mounts, key=lambda line: " - cgroup2 " not in line):
-        words, _, kind = line.partition(" - ")
-        is_v1 = kind.startswith("cgroup ") and "freezer" in kind.split()[-1].split(",")
-        if not kind.startswith("cgroup2 ") and not is_v1:
-            continue
-        inner, mounted = words.split()[3:5]
-        path = (
-            next((at for name, at in own.items() if "freezer" in name.split(",")), "")
-            if is_v1
-            else own.get("", "")
-        )
-        above = f"{mounted}/{os.path.relpath(path, inner)}" if path else ""
-        if not above or "/.." in above:
-            continue
-        made, control = f"{above}/duckflow-{os.getpid()}", _V1 if is_v1 else _V2
+    for above, is_v1 in own_cgroups("freezer"):
+        control = _V1 if is_v1 else _V2
         with suppress(OSError):
-            _sweep(above)
-            os.mkdir(made)
+            made = make_cgroup(above)
             if os.access(f"{made}/{control[0]}", os.W_OK) and os.access(f"{above}/cgroup.procs", os.W_OK):
                 return _Cgroup(made, control)
             os.rmdir(made)
     return None
-
-
-def _sweep(folder: str) -> None:
-    """Remove the cgroups of processes that were killed."""
-    for name in os.listdir(folder):
-        found = _STALE.fullmatch(name)
-        if found and not os.path.exists(f"/proc/{found[1]}"):
-            with suppress(OSError):
-                os.rmdir(f"{folder}/{name}")
 
 
 def _is_nested(process: int) -> bool:
@@ -236,14 +211,3 @@ def _has_ended(process: int) -> bool:
 def _signal(process: int, number: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.kill(process, number)
-
-
-def _read(path: str) -> str:
-    with suppress(OSError), open(path, encoding="utf-8", errors="surrogateescape") as file:
-        return file.read()
-    return ""
-
-
-def _write(path: str, text: str) -> None:
-    with open(path, "w", encoding="ascii") as file:
-        file.write(text)

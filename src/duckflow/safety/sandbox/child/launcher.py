@@ -17,8 +17,9 @@ from types import FrameType
 from typing import NoReturn
 
 from duckflow.safety.sandbox.child import seccomp
+from duckflow.safety.sandbox.child.cgroups import enter_memory_group, remove_memory_groups
 from duckflow.safety.sandbox.child.command_process import CommandProcess
-from duckflow.safety.sandbox.child.process_tree import kill, process_tree, reap
+from duckflow.safety.sandbox.child.process_tree import end_process_tree, kill, process_tree, reap
 from duckflow.safety.sandbox.child.supervisor import supervise
 from duckflow.safety.syscalls import adopt_orphans
 
@@ -92,15 +93,17 @@ def _be_supervisor(orders: socket.socket, told: int, ahead: str, temporary: str)
     status = 1
     try:
         adopt_orphans()
+        memory = enter_memory_group()
         prepared = CommandProcess(ahead, temporary, expecting=True) if ahead != "none" else None
         said, opened, _, _ = socket.recv_fds(orders, 16, _MOST)
         orders.close()
         if len(opened) >= _LEAST:
             for one in opened:
                 os.set_inheritable(one, False)
-            supervise(socket.socket(fileno=opened[0]), opened[1:], begun, prepared)
+            supervise(socket.socket(fileno=opened[0]), opened[1:], begun, prepared, memory)
         else:
             os.write(told, _WORDS["none"] if said else _END)
+        end_process_tree({})  # what was prepared for the next command
         status = 0
     finally:
         os._exit(status)
@@ -118,6 +121,7 @@ def main() -> None:
     orders = socket.socket(fileno=int(sys.argv[2]))
     orders.set_inheritable(False)
     _Launcher(orders, sys.argv[3]).serve()
+    remove_memory_groups()
     import shutil  # noqa: PLC0415 - loads many archive modules, and the first command waits for the start
 
     remove_in_time(lambda: shutil.rmtree(sys.argv[3], ignore_errors=True))

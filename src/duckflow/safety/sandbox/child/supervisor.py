@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from duckflow.safety.sandbox.child.cgroups import MemoryGroup, enter_memory_group
 from duckflow.safety.sandbox.child.command_process import CommandProcess, preparation_for
 from duckflow.safety.sandbox.child.file_attributes import FileAttributes
 from duckflow.safety.sandbox.child.folder_moves import FolderMoves
@@ -25,6 +26,9 @@ from duckflow.safety.sandbox.child.wire import receive
 from duckflow.safety.syscalls import LINUX
 
 _TICK_MS = 50
+_MB = 1_000_000
+_OWN_BYTES = 16_000_000
+"""Memory for this process, which is in the same cgroup as the command."""
 
 
 def supervise(
@@ -32,8 +36,12 @@ def supervise(
     opened: list[int],
     begun: Callable[[str], object],
     prepared: CommandProcess | None = None,
+    memory: MemoryGroup | None = None,
 ) -> None:
-    """Run the requested command and report how it ended. `opened` are its output and Landlock rules."""
+    """Run the requested command and report how it ended. `opened` are its output and Landlock rules.
+
+    `memory` is the cgroup of this process and so of the command, where the user may make one.
+    """
     order, data, _ = receive(control)
     if order is None:
         begun("none")
@@ -42,7 +50,11 @@ def supervise(
         begun("none")
         for one in opened:
             os.close(one)
-        hold(control, order, lambda asked, written: supervise(asked, written, lambda _: None))
+        hold(
+            control,
+            order,
+            lambda asked, written: supervise(asked, written, lambda _: None, memory=enter_memory_group()),
+        )
         return
     ended: dict[int, int] = {}
     try:
@@ -51,6 +63,8 @@ def supervise(
             users, kind = False if order["held"] else None, preparation_for(order)
             network = not order["network"]
             prepared = CommandProcess(kind, order["temporary"], own_network=network, own_users=users)
+        if memory is not None:
+            memory.limit(order["limits"]["memory_mb"] * _MB + _OWN_BYTES)
         prepared.run(order, data, opened)
         begun(preparation_for(order))
         usage = ResourceUse(order)
@@ -60,7 +74,9 @@ def supervise(
         status = ended.get(prepared.process)
         code = None if status is None else exit_code(status)
         ending = {"stopped": stopped, "code": code, "error": prepared.failure()}
-        if stopped is None and usage.left_too_much():
+        if stopped is None and memory is not None and memory.reached():
+            ending |= {"stopped": "memory_mb", "code": None}
+        elif stopped is None and usage.left_too_much():
             ending["stopped"] = "disk_mb"
         if not gone:
             ending["error"] = "some of its processes could not be ended"
