@@ -50,7 +50,7 @@ assert.match(chart.tag('circle')[0].textContent, /limit set to 9/);
 assert.match(chart.tag('table')[0].textContent, /limit set to 9/);
 
 const sent = [];
-const asked = { kind: 'approval', question_hash: 'hash', risk: 'low', question: EVIL, facts: [], intent: '', rationale: 'r', risk_line: '', impact: [], alternatives: [], difference: [['both', 1, 'x', 1, 'x']], always: 'all of it' };
+const asked = { kind: 'approval', question_hash: 'hash', risk: 'low', question: EVIL, facts: [], intent: '', rationale: 'r', impact: [], alternatives: [], difference: [['both', 1, 'x', 1, 'x']], always: 'all of it' };
 const section = new Item('section');
 drawQuestion(section, asked, (command) => sent.push(command));
 const difference_box = section.id('difference');

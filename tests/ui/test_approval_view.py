@@ -51,7 +51,7 @@ def approval_text(asked: Approval) -> str:
     """Difference and question, as every interface describes them."""
     described = Describer()(ApprovalRequested(approval=asked))
     assert described is not None
-    return described.difference + described.text
+    return f"{described.text}\n{described.difference}"
 
 
 @pytest.mark.parametrize("language", ["en", "ja"])
@@ -59,24 +59,41 @@ def test_G1_a_high_risk_shows_the_five_points_at_once_in_both_languages(language
     set_language(language)
     view = approval_view(approval())
     shown = approval_text(approval())
-    for point in (view.question, view.risk_line, view.intent, view.rationale, *view.impact, view.always):
+    for point in (view.question, view.intent, view.rationale, *view.impact, *view.alternatives, view.always):
         assert point
         assert point in shown
-    assert all(point in shown for point in view.alternatives)
-    assert shown.startswith(approval().difference)
+    assert shown.startswith(view.question)
+    assert shown.endswith(approval().difference)
 
 
-def test_G1_a_low_risk_takes_two_lines_after_the_difference():
+@pytest.mark.parametrize("language", ["en", "ja"])
+@pytest.mark.parametrize("because", ["mode", "risk", "protected"])
+def test_G1_risk_and_reasons_stand_once(because: str, language: str):
+    set_language(language)
+    shown = approval_text(approval(because=because))
+    for word in {"en": ("high", "risk", "many files"), "ja": ("リスク", "多数のファイル")}[language]:
+        assert shown.count(word) == 1, shown
+
+
+def test_G1_files_of_a_command_stand_between_the_question_and_the_difference():
+    impact = (
+        TextLine(key="approval.impact.files_created", values={"count": 1, "paths": "docs/plan.md"}),
+        TextLine(key="approval.impact.undo"),
+    )
+    action = Action(operation="shell.take_over", args={"command": "make"})
+    shown = approval_text(approval(action=action, impact=impact, risk="low", reasons=())).split("\n")
+    assert shown[0].startswith("🦆 ")
+    assert shown[1:3] == ["  new files: 1 (docs/plan.md)", "  low risk · /undo reverts it"]
+
+
+def test_G1_a_low_risk_takes_three_lines_before_the_difference():
     low = approval(risk="low", reasons=())
-    shown = approval_text(low).removeprefix(low.difference).split("\n")
-    assert shown == [
-        "🦆 Write src/a.py? +1 −1 · low risk · /undo reverts it",
-        "  Why: make it faster",
-    ]
+    shown = approval_text(low).removesuffix(low.difference).rstrip().split("\n")
+    assert shown == ["🦆 Write src/a.py?", "  +1 −1 · low risk · /undo reverts it", "  Why: make it faster"]
     set_language("ja")
-    shown = approval_text(low).removeprefix(low.difference).split("\n")
-    assert shown[0] == "🦆 src/a.py に書き込んでよいですか？ +1 −1 行 · リスク低 · /undo で戻せます"
-    assert len(shown) == 2
+    shown = approval_text(low).removesuffix(low.difference).rstrip().split("\n")
+    assert shown[:2] == ["🦆 src/a.py に書き込んでよいですか？", "  +1 −1 行 · リスク低 · /undo で戻せます"]
+    assert len(shown) == 3
     points = "\n".join(line for line, _ in point_lines(approval_view(low)))
     assert all(point in points for point in (*approval_view(low).impact, *approval_view(low).alternatives))
 
@@ -89,7 +106,7 @@ def test_G1_an_unusual_reason_to_ask_is_told_at_once():
 def test_in_words():
     shown = approval_text(approval())
     assert "Write src/a.py?" in shown
-    assert "Risk: high (makes a file executable, many files)" in shown
+    assert "high risk (makes a file executable, many files)" in shown
     assert "changes src/a.py (lines: +1 −1)" in shown
     assert "edits to files in src/" in shown
 

@@ -111,13 +111,15 @@ async def test_G1_a_question_mark_opens_the_five_points():
     await before.approve(asked)
     assert writer.text.split("\n") == [
         "",
-        "+neu",
-        "🦆 Write a.txt? low risk · /undo reverts it",
+        "🦆 Write a.txt?",
+        "  low risk · /undo reverts it",
         "  Why: you asked for it",
+        "",
+        "+neu",
     ]
     writer = FakeWriter()
     await questions(Keyboard("？", "y"), writer).approve(asked)
-    for point in ("Risk: low", "can be undone with /undo", "Instead, you can:", "I'm asking because"):
+    for point in ("low risk", "can be undone with /undo", "Instead, you can:", "I'm asking because"):
         assert point in writer.text
 
 
@@ -181,7 +183,7 @@ async def test_a_yes_counts_only_once_all_was_shown():
     assert answer == AnswerApproval(yes=True)
     assert all(f"line {number}" in writer.text for number in range(60))
     assert writer.text.count("line 59") == 1
-    assert "48 more lines" in keyboard.asked[0]
+    assert "49 more lines" in keyboard.asked[0]
     assert "Allow it?" in keyboard.asked[-1]
 
 

@@ -90,9 +90,9 @@ class Drawn(NamedTuple):
 
 
 def approve(writer: FakeWriter) -> None:
-    writer.raw(*difference_lines(APPROVAL.difference, writer))
     for shown, colour in brief_lines(approval_view(APPROVAL)):
         writer.line(shown, colour)
+    writer.raw(*difference_lines(APPROVAL.difference, writer))
 
 
 def help_(writer: FakeWriter) -> None:
@@ -115,14 +115,14 @@ VIEWS = {
         approve,
         (
             "Write 文書/設計.md?",
-            "Risk: high",
+            "high risk",
             "Why:",
             "I'm asking because",
             "What it does",
             "Instead",
             "新しい",
         ),
-        ("文書/設計.md", "リスク: 高", "目的:", "確認の理由:", "実行される内容", "代わりに", "新しい"),
+        ("文書/設計.md", "リスク高", "目的:", "確認の理由:", "実行される内容", "代わりに", "新しい"),
     ),
     "consultation": Drawn(
         lambda writer: writer.line(consultation_text(CONSULTATION)),

@@ -231,6 +231,7 @@ class Conversation(Listener):
     async def _answered(self, asked: Approval | Consultation) -> SessionCommand | None:
         """Return the answer given in this window. None without an answer, or if another window was faster."""
         self._own = ""
+        self._screen.hold_notices()
         here = asyncio.ensure_future(self._ask(asked))
         gone = asyncio.ensure_future(self._until(lambda: self._client.state.question != asked))
         try:
@@ -244,6 +245,7 @@ class Conversation(Listener):
             here.cancel()
             gone.cancel()
             await asyncio.gather(here, gone, return_exceptions=True)
+            self._screen.release_notices()
 
     async def _ask(self, asked: Approval | Consultation) -> SessionCommand | None:
         shown = hash_of(asked)

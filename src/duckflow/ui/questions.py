@@ -50,7 +50,8 @@ class Questions:
         view = approval_view(approval)
         unseen = self._rows(brief_lines(view))
         if approval.difference.strip() and approval.digest != self._seen:
-            unseen = ["", *difference_lines(approval.difference, self._writer), *unseen]
+            unseen += ["", *difference_lines(approval.difference, self._writer)]
+        self._writer.raw("")
         while True:
             unseen = self._page(unseen)
             said = await self._ask(_approval_keys(view, proposed, len(unseen)))

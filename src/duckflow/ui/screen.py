@@ -24,6 +24,7 @@ from duckflow.ui.views.live.activity import Activity
 
 _COLOURS: Mapping[Tone, Colour] = {"good": "green", "bad": "red", "warning": "yellow", "quiet": "dim"}
 _OPTIONAL: Collection[EventKind] = ("message", "question", "undo")
+_NOTICES: Collection[EventKind] = ("note", "error", "action")
 FOREIGN: Collection[EventKind] = ("message", "undo")
 """Kinds of events that are shown only if another window caused them."""
 _MAX_PAUSE_S = 1.5
@@ -43,6 +44,7 @@ class Screen:
         self._held: list[EventDescription] = []
         """Notes that arrived in the middle of a reply and are shown below it."""
         self._last: str | None = None
+        self._held: list[EventDescription] | None = None
         self.activity = Activity(self._replies, clock)
 
     def __call__(self, what: SessionUpdate) -> None:
@@ -65,6 +67,16 @@ class Screen:
                     self._event(described)
             case _:
                 pass
+
+    def hold_notices(self) -> None:
+        """Keep notices back while a question is open, so that they do not hide it."""
+        self._held = []
+
+    def release_notices(self) -> None:
+        """Show the notices that were kept back."""
+        held, self._held = self._held or [], None
+        for described in held:
+            self._event(described)
 
     def expand(self) -> None:
         """Show the last result, or the last thinking of the model, in full."""
@@ -95,15 +107,18 @@ class Screen:
         if described.kind == "note" and self._shown:
             self._held.append(described)
             return
+        if self._held is not None and described.kind in _NOTICES:
+            self._held.append(described)
+            return
         self._end_reply()
         if described.kind in _OPTIONAL and described.kind not in self.also:
             return
         if described.kind == "message":
             self.said(described.text)
             return
+        self._writer.line(described.text, _COLOURS.get(described.tone))
         if described.difference:
             self._writer.raw(*difference_lines(described.difference, self._writer))
-        self._writer.line(described.text, _COLOURS.get(described.tone))
         if described.kind == "action":
             room = self._writer.columns - 3
             more = [text("action.more", count=described.hidden)] if described.hidden else []

@@ -122,8 +122,6 @@ def _plain(described: EventDescription) -> str:
 
 def _markdown(described: EventDescription) -> Iterator[str]:
     said = harmless(described.text).strip("\n")
-    if described.difference:
-        yield fenced(described.difference, "diff")
     match described.kind:
         case "session":
             yield f"*{said}*"
@@ -135,6 +133,8 @@ def _markdown(described: EventDescription) -> Iterator[str]:
             yield fenced(said, "text")
         case _:
             yield f"- {said}".replace("\n", "\n  ")
+    if described.difference:
+        yield fenced(described.difference, "diff")
     if described.output:
         yield fenced("\n".join(described.output), "text")
     if described.notes:

@@ -14,7 +14,7 @@ from duckflow.domain.questions.consultation import ChooseWay, Consultation, effe
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import visible
 from duckflow.ui.transcript import fenced
-from duckflow.ui.views.approval import approval_view, point_lines
+from duckflow.ui.views.approval import approval_view, brief_lines
 from duckflow.ui.views.events import consultation_text
 
 
@@ -39,7 +39,7 @@ def question_text(question: Question) -> str:
         return consultation_text(question)
     shown = visible(question.difference)
     difference = fenced(shown, "diff") if shown.strip() else ""
-    return f"{approval_view(question).question} {_points(question)}\n\n{difference}"
+    return f"{approval_view(question).question}\n{_points(question)}\n\n{difference}"
 
 
 def _approval(
@@ -86,8 +86,7 @@ def _consultation(asked: Consultation) -> PermissionQuestion:
 def _points(approval: Approval) -> str:
     """Return an approval's facts, intent, impact and alternatives; the diff is shown separately."""
     view = approval_view(approval)
-    lines = [" · ".join(view.facts), text("approval.intent", intent=view.intent) if view.intent else ""]
-    return "\n".join(line for line in (*lines, *(line for line, _ in point_lines(view))) if line)
+    return "\n".join(line for line, _ in [*brief_lines(view, whole=True)][1:])
 
 
 async def _difference(session: OpenSession, approval: Approval) -> list[schema.FileEditToolCallContent]:

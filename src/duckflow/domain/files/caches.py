@@ -1,6 +1,11 @@
 """Names of caches, environments and dependencies that tools create. Kept only in this list."""
 
-TOOL_CACHES = frozenset({"__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
+TOOL_CACHES = frozenset(
+    {
+        *("__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache"),
+        *(".benchmarks", ".hypothesis", ".import_linter_cache"),
+    }
+)
 """Folders that a tool recreates when it runs again, so that deleting or keeping them needs no question."""
 
 ENVIRONMENTS = frozenset({"node_modules", ".venv", ".tox", ".nox"})
@@ -11,8 +16,6 @@ CACHES = (
     | ENVIRONMENTS
     | {
         *(
-            ".hypothesis",
-            ".import_linter_cache",
             ".ipynb_checkpoints",
             ".eggs",
             "bower_components",

@@ -102,8 +102,16 @@ class Effects(Frozen):
     @property
     def only_caches(self) -> bool:
         """True if only caches that tools recreate would change."""
-        caches = all(bulk.path.rsplit("/", 1)[-1] in TOOL_CACHES and not bulk.deleted for bulk in self.bulk)
-        return caches and not self.effects and not self.conflicts
+        return len(self.caches) == len(self.effects) + len(self.bulk) and not self.conflicts
+
+    @property
+    def caches(self) -> frozenset["Effect | BulkEffect"]:
+        """New and changed caches that tools recreate. No question names them."""
+        new = [one for one in self.effects if one.kind in ("created", "changed")]
+        new_folders = [one for one in self.bulk if not one.deleted]
+        return frozenset(
+            one for one in (*new, *new_folders) if not TOOL_CACHES.isdisjoint(one.path.split("/"))
+        )
 
 
 def identity_of(kind: FileType, digest: str | None) -> str | None:

@@ -160,20 +160,26 @@ def _files_impact(outline: ChangeOutline) -> Iterator[TextLine]:
 
 
 def _effects_impact(effects: Effects, ended: CommandEnd) -> Iterator[TextLine]:
+    caches = effects.caches
     if ended != "succeeded":
         yield line(f"approval.impact.command_{ended}")
     for kinds, key in (
         (("created",), "created"),
-        (("changed", "mode", "moved"), "changed"),
+        (("changed", "mode"), "changed"),
+        (("moved",), "moved"),
         (("deleted",), "deleted"),
     ):
-        paths = [one.path for one in effects.effects if one.kind in kinds and one.type != "folder"]
+        paths = [
+            f"{one.moved_from} → {one.path}" if one.kind == "moved" else one.path
+            for one in effects.effects
+            if one.kind in kinds and one.type != "folder" and one not in caches
+        ]
         paths += [path for bulk in effects.bulk for path in bulk.lost] if key == "deleted" else []
         own = [path for path in paths if ".git" in path.split("/")]
         listed = [path for path in paths if path not in own] or own[:1]
         if paths:
             yield line(f"approval.impact.files_{key}", count=len(paths), paths=_some(listed))
-    for bulk in effects.bulk:
+    for bulk in (one for one in effects.bulk if one not in caches):
         key = "approval.impact.build_folder" if bulk.undoable else "approval.impact.build_folder_not_kept"
         yield line(key, path=printable(bulk.path), count=bulk.files)
     for path in effects.unkept:

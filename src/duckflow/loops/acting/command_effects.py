@@ -243,17 +243,20 @@ def _difference(
 ) -> str:
     """Return the effects of a command as a diff. Files of git in `quiet` are only counted."""
     parts = [f"$ {command}\n"]
-    parts += [_of_effect(one, contents) for one in effects.effects if one.path not in quiet]
+    caches = effects.caches
+    named = [one for one in effects.effects if one.path not in quiet and one not in caches]
+    parts += [_of_effect(one, contents) for one in named]
     parts += [
         f"({text('approval.difference.in_git', path=path)})\n{difference_of(path, None, content)}"
         for path, content in in_git.items()
     ]
     notes = [text("approval.difference.git", count=len(quiet))] if quiet else []
-    for bulk in effects.bulk:
-        key = "approval.difference.folder" if bulk.undoable else "approval.difference.folder_not_kept"
-        notes.append(
-            text(key, path=printable(bulk.path), count=bulk.files, size=bulk.size, deleted=bulk.deleted)
-        )
+    for bulk in (one for one in effects.bulk if one not in caches):
+        path = printable(bulk.path)
+        said = [text("approval.difference.folder", path=path, count=bulk.files, size=bulk.size)]
+        said += [text("approval.difference.deleted", count=bulk.deleted)] if bulk.deleted else []
+        said += [] if bulk.undoable else [text("approval.difference.not_kept")]
+        notes.append(text("risk.and").join(said))
     return "".join((*parts, *(f"({note})\n" for note in notes)))
 
 
@@ -262,10 +265,12 @@ def _of_effect(effect: Effect, contents: FileVersions) -> str:
     if effect.kind == "moved":
         return f"rename from {printable(effect.moved_from)}\nrename to {named}\n"
     if effect.type == "folder":
-        bits = f" (bits {effect.mode_after:o})" if effect.kind == "mode" and effect.mode_after else ""
-        return f"{effect.kind} folder {named}/{bits}\n"
+        bits = f" ({effect.mode_after:o})" if effect.kind == "mode" and effect.mode_after else ""
+        return f"({text(f'approval.difference.folder_{effect.kind}', path=named)}{bits})\n"
     if effect.type == "link":
-        return f"{effect.kind} link {named} -> {printable(effect.link_target)}\n"
+        said = text(f"approval.difference.link_{effect.kind}", path=named)
+        leads = "" if effect.kind == "deleted" else f" → {printable(effect.link_target)}"
+        return f"({said}{leads})\n"
     bits = ""
     if effect.mode_before is not None and effect.mode_after not in (None, effect.mode_before):
         bits = f"old mode {effect.mode_before:o}\nnew mode {effect.mode_after:o}\n"

@@ -1,7 +1,7 @@
 """Text of an approval question: short for a small risk, with all details for a high risk (G1)."""
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.lines import TextLine
@@ -11,9 +11,11 @@ from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.writer import Colour
 
 _FACTS = ("reads", "in_sandbox", "no_sandbox", "with_network", "undo", "no_undo", "memory_undo")
-"""Impacts of a change that have a short form, for the first line."""
-_EXPECTED: tuple[Because, ...] = ("mode", "risk")
-"""Reasons for asking that the first line already shows."""
+"""Impacts of a change that have a short form."""
+_FILES = ("files_", "build_folder", "overwrites", "dropped_", "command_", "moves", "in_all", "not_kept")
+"""Beginnings of impacts that say which files change. They are shown below the question."""
+_EXPECTED: tuple[Because, ...] = ("mode",)
+"""Reasons for asking that need no words if the intent is known."""
 _COLOURS: dict[Risk, Colour] = {"low": "bold", "medium": "yellow", "high": "red", "forbidden": "red"}
 
 ColouredLine = tuple[str, Colour | None]
@@ -23,10 +25,11 @@ class ApprovalView(Frozen):
     """Texts of the question. All of them are escaped, so that they are safe to show."""
 
     question: str
+    files: tuple[str, ...]
+    """Files that a command or a move changes, and what is special about them."""
     facts: tuple[str, ...]
     """Size, risk and possibility of undo, in a few words each."""
     risk: Risk
-    risk_line: str
     intent: str
     rationale: str
     expected: bool
@@ -40,38 +43,45 @@ class ApprovalView(Frozen):
 def approval_view(approval: Approval) -> ApprovalView:
     """Return the texts of the question. The model's words are kept in one line, so they can't imitate one."""
     reasons = text("risk.and").join(text(f"risk.because.{reason}") for reason in approval.reasons)
-    level = text(f"risk.level.{approval.risk}")
+    risk = text(f"approval.fact.risk_{approval.risk}")
+    risk = text("approval.fact.risk_because", level=risk, reasons=reasons) if reasons else risk
+    names = [line.key.removeprefix("approval.impact.") for line in approval.impact]
+    impact = tuple(on_one_line(text(line.key, **line.values)) for line in approval.impact)
+    because = f"approval.because.{approval.because}"
     return ApprovalView(
         question=_question(approval),
-        facts=tuple(_facts(approval, reasons)),
+        files=tuple(one for name, one in zip(names, impact, strict=True) if name.startswith(_FILES)),
+        facts=tuple(_facts(approval, names, "" if approval.because == "risk" else risk)),
         risk=approval.risk,
-        risk_line=text("risk.line_because" if reasons else "risk.line", level=level, reasons=reasons),
         intent=on_one_line(approval.intent),
-        rationale=text(f"approval.because.{approval.because}", rationale=on_one_line(approval.rationale)),
+        rationale=text(because, rationale=on_one_line(approval.rationale), risk=risk),
         expected=approval.because in _EXPECTED,
-        impact=tuple(on_one_line(text(line.key, **line.values)) for line in approval.impact),
+        impact=impact,
         alternatives=tuple(on_one_line(text(line.key, **line.values)) for line in approval.alternatives),
         always=kind_text(approval.kind) if approval.kind else "",
     )
 
 
-def brief_lines(view: ApprovalView) -> Iterator[ColouredLine]:
-    """Yield the question with its facts, then the reasons; for a high risk, all details."""
-    yield f"{view.question} {' · '.join(view.facts)}", _COLOURS[view.risk]
+def brief_lines(view: ApprovalView, *, whole: bool = False) -> Iterator[ColouredLine]:
+    """Yield question, files, facts and reasons; for a high risk or if `whole`, all details."""
+    yield view.question, _COLOURS[view.risk]
+    yield from ((f"  {one}", None) for one in view.files)
+    if view.facts:
+        yield f"  {' · '.join(view.facts)}", _COLOURS[view.risk]
     if view.intent:
         yield text("approval.intent", intent=view.intent), None
-    if not view.intent or not view.expected:
+    if _is_told(view):
         yield view.rationale, None
-    if view.risk not in ("low", "medium"):
+    if whole or view.risk not in ("low", "medium"):
         yield from point_lines(view)
 
 
 def point_lines(view: ApprovalView) -> Iterator[ColouredLine]:
-    """Yield all details: risk, reason, impact, alternatives, and what "always" would allow."""
-    yield f"  {view.risk_line}", _COLOURS[view.risk]
-    yield view.rationale, None
+    """Yield the details that the question leaves out: impact, alternatives, and what "always" would allow."""
+    if not _is_told(view):
+        yield view.rationale, None
     for title, points in (
-        ("approval.impact_title", view.impact),
+        ("approval.impact_title", [one for one in view.impact if one not in view.files]),
         ("approval.instead_title", view.alternatives),
     ):
         if points:
@@ -82,8 +92,12 @@ def point_lines(view: ApprovalView) -> Iterator[ColouredLine]:
         yield text("approval.always_covers", kind=view.always), "dim"
 
 
+def _is_told(view: ApprovalView) -> bool:
+    return not view.intent or not view.expected
+
+
 def points_text(approval: Approval) -> str:
-    """Return the question as plain text, without its diff, which is shown before it."""
+    """Return the question as plain text, without its diff, which is shown after it."""
     return "\n".join(line for line, _ in brief_lines(approval_view(approval)))
 
 
@@ -109,15 +123,13 @@ def _question(approval: Approval) -> str:
     return text(key, operation=on_one_line(operation), target=target)
 
 
-def _facts(approval: Approval, reasons: str) -> Iterator[str]:
+def _facts(approval: Approval, impacts: Iterable[str], risk: str) -> Iterator[str]:
     added, removed = map(sum, zip((0, 0), *map(_size, approval.impact), strict=True))
     if added or removed:
         yield text("approval.fact.size", added=added, removed=removed)
-    level = text(f"approval.fact.risk_{approval.risk}")
-    yield text("approval.fact.risk_because", level=level, reasons=reasons) if reasons else level
-    for name in (line.key.removeprefix("approval.impact.") for line in approval.impact):
-        if name in _FACTS:
-            yield text(f"approval.fact.{name}")
+    if risk:
+        yield risk
+    yield from (text(f"approval.fact.{name}") for name in impacts if name in _FACTS)
 
 
 def _size(line: TextLine) -> tuple[int, int]:

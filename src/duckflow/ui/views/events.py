@@ -44,13 +44,13 @@ class EventDescription(NamedTuple):
     notes: tuple[str, ...] = ()
     """What an action did and what that means, below the output."""
     difference: str = ""
-    """Diff of the change that a question is about. It is shown before the question."""
+    """Diff of the change that a question is about. It is shown after the question."""
 
     @property
     def plain(self) -> str:
         """The whole description, as plain lines."""
         output = [f"  {line}" for line in (*self.output, *self.notes)]
-        return "\n".join(part for part in (self.difference.rstrip("\n"), self.text, *output) if part)
+        return "\n".join(part for part in (self.text, self.difference.rstrip("\n"), *output) if part)
 
 
 class Describer:

@@ -28,7 +28,7 @@ function approval(section, question, act) {
     h('p', { class: 'facts' }, question.facts.map((fact) => h('span', {}, fact))),
     h('dl', { class: 'points' },
       points('question.intent', question.intent ? [question.intent] : []),
-      points('question.rationale', [question.rationale, question.risk_line]),
+      points('question.rationale', [question.rationale]),
       points('question.impact', question.impact),
       points('question.alternatives', question.alternatives),
       points('question.covers', question.always ? [question.always] : [])),
