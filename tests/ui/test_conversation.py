@@ -179,6 +179,40 @@ def test_what_waited_for_work_that_was_stopped_is_back_on_the_line(folder: Path,
         terminal.wait_for("Both.")
 
 
+def test_C6_lines_that_a_stop_puts_back_are_sent_one_by_one(folder: Path, gate: Gate):
+    answers = [gate.hold(decision("too late")), decision("One."), decision("Two.")]
+    with conversation(folder, *answers) as terminal:
+        ready(terminal)
+        terminal.type("think\r")
+        terminal.wait_until(gate.asked)
+        terminal.type("first line\r")
+        terminal.wait_for("queued: first line")
+        terminal.type("/later second line\r")
+        terminal.wait_for("queued: second line")
+        terminal.type("\x1b")
+        terminal.wait_for("Stopped.")
+        terminal.wait_until(lambda: "> first line" in terminal.shown)
+        assert "⋯ queued: second line" in terminal.shown
+        terminal.type("\r")
+        terminal.wait_for("One.")
+        terminal.wait_until(lambda: "> second line" in terminal.shown)
+        terminal.type("\r")
+        terminal.wait_for("> second line\n\nTwo.")
+
+
+def test_C6_words_that_ask_to_wait_stop_the_work(folder: Path, gate: Gate):
+    with conversation(
+        folder, gate.hold(decision("too late")), decision("続けました。"), language="ja"
+    ) as terminal:
+        terminal.wait_for("やりたいこと")
+        terminal.type("作って\r")
+        terminal.wait_until(gate.asked)
+        terminal.type("ちょっと待って\r")
+        terminal.wait_for("中断しました。")
+        terminal.type("続けて\r")
+        terminal.wait_for("続けました。")
+
+
 def test_ctrl_c_at_the_prompt_clears_the_line_and_twice_leaves(folder: Path):
     """M1: only twice in a row; a message in between starts the count again."""
     with conversation(folder, decision("Yes?")) as terminal:
