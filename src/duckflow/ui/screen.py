@@ -44,7 +44,7 @@ class Screen:
         self._held: list[EventDescription] = []
         """Notes that arrived in the middle of a reply and are shown below it."""
         self._last: str | None = None
-        self._held: list[EventDescription] | None = None
+        self._notices: list[EventDescription] | None = None
         self.activity = Activity(self._replies, clock)
 
     def __call__(self, what: SessionUpdate) -> None:
@@ -70,11 +70,11 @@ class Screen:
 
     def hold_notices(self) -> None:
         """Keep notices back while a question is open, so that they do not hide it."""
-        self._held = []
+        self._notices = []
 
     def release_notices(self) -> None:
         """Show the notices that were kept back."""
-        held, self._held = self._held or [], None
+        held, self._notices = self._notices or [], None
         for described in held:
             self._event(described)
 
@@ -107,8 +107,8 @@ class Screen:
         if described.kind == "note" and self._shown:
             self._held.append(described)
             return
-        if self._held is not None and described.kind in _NOTICES:
-            self._held.append(described)
+        if self._notices is not None and described.kind in _NOTICES:
+            self._notices.append(described)
             return
         self._end_reply()
         if described.kind in _OPTIONAL and described.kind not in self.also:
