@@ -179,6 +179,42 @@ def test_an_object_with_another_name_or_with_bad_entries_asks_G10():
         assert judged(f".git/objects/{path}", b"x").reasons == ("unseen",), path
 
 
+def test_large_files_have_the_content_that_their_name_promises_G10():
+    digest = hashlib.sha256(b"x").hexdigest()
+    for after, expected in ((digest, ()), ("2", ("git_program",))):
+        path = f".git/lfs/objects/{digest[:2]}/{digest[2:4]}/{digest}"
+        effect = Effect(path=path, kind="created", after=after, mode_after=0o644)
+        contents = FileVersions({}.get, {path: b"x"}.get)
+        assert assess_effects(Effects(effects=(effect,)), contents, GateSettings()).reasons == expected
+
+
+def test_a_commit_with_a_line_that_is_no_parent_asks_G10():
+    data = f"tree {BLOB}\nobject {BLOB}\nparent {BLOB}\nauthor a <a> 1 +0\n\nx".encode()
+    data = b"commit %d\0" % len(data) + data
+    name = hashlib.sha1(data).hexdigest()
+    found = judged(f".git/objects/{name[:2]}/{name[2:]}", zlib.compress(data))
+    assert found.reasons == ("unseen",)
+
+
+def test_repositories_without_git_folder_and_places_of_objects_are_judged_too_G10():
+    def found(path: str, after: bytes, **before: bytes):
+        effect = Effect(path=path, kind="changed", before="1", after="2", mode_before=0o644, mode_after=0o644)
+        known = {"gd/HEAD": b"ref: refs/heads/main", ".git/config": b"", **before}
+        contents = FileVersions(known.get, {**known, path: after}.get)
+        return assess_effects(Effects(effects=(effect,)), contents, GateSettings()).reasons
+
+    assert found("gd/index", index(entry(b"../a"))) == ("git_program",)
+    assert found("gd/index", index(entry(b".github/x.yml"))) == ("protected",)
+    assert found("gd/index", index(entry(b"a"))) == ()
+    assert found("other/index", b"words") == ()
+    alternates = {".git/objects/info/alternates": b"../../common\n", "common/info/alternates": b"../more\n"}
+    for path in ("common/ab/x", "more/pack/x.pack"):
+        assert found(path, b"", **alternates) == ("git_program",), path
+    assert found("src/a", b"", **alternates) == ()
+    settings = {".git/config": b"[init]\n\ttemplateDir = tools/template\n"}
+    assert found("tools/template/hooks/post-checkout", b"", **settings) == ("git_program",)
+
+
 WRITE = "$(echo evil | git hash-object -w --stdin)"
 STAGED = f"git update-index --add --cacheinfo 100644,{WRITE},.github/workflows/x.yml"
 HIDDEN = f"{STAGED}; tree=$(git write-tree); git reset -q; evil=$(git commit-tree -p HEAD -m x $tree)"
@@ -203,6 +239,11 @@ ENTERING = (
     "echo 'on: pull' > .github/workflows/ci.yml; git stash -q",
     f"git update-index --split-index; {STAGED}",
     f"{STAGED}; mv .git/index .git/x; cp .git/x .git/index; rm .git/x",
+)
+LOSING = (
+    "rm -f .git/objects/pack/*",
+    "git unpack-objects < $(ls .git/objects/pack/*.pack); rm -f .git/objects/pack/*",
+    "git update-ref -d refs/heads/pr; git reflog expire --expire=now --all; git gc -q --prune=now",
 )
 EVERYDAY = (
     "echo 2 >> new; git add .; git commit -qm 2; git commit -q --amend -m 3",
@@ -254,7 +295,7 @@ def test_what_enters_through_the_index_and_refs_asks_like_files_and_everyday_wor
         contents = FileVersions(before.get, after.get, GitPlaces(root=str(old)), read_objects)
         return assess_effects(Effects(effects=tuple(effects)), contents, GateSettings()).reasons
 
-    passed = [one for number, one in enumerate(ENTERING) if not reasons(number, one)]
+    passed = [one for number, one in enumerate((*ENTERING, *LOSING)) if not reasons(number, one)]
     assert not passed
     asked = [(one, found) for number, one in enumerate(EVERYDAY, 100) if (found := reasons(number, one))]
     assert not asked

@@ -81,5 +81,5 @@ def file_tool_findings(
     def after_it(path: str) -> bytes | None:
         return new[path] if path in new else read_whole(workspace, path)
 
-    contents = FileVersions(before_it, after_it, places)
+    contents = FileVersions(before_it, after_it, places, read_objects)
     return tuple(dict.fromkeys(git_findings(changes, contents)))

@@ -35,7 +35,9 @@ SOURCE_SUFFIXES = (
 """Suffixes of scripts started through their interpreter: a #! line matters only if they are executable."""
 
 _SET_ID, _EXECUTE, _WORLD_WRITE = 0o6000, 0o111, 0o002
-_OF_REPOSITORY = frozenset(("head", "config", "config.worktree", "commondir"))
+_OF_REPOSITORY = frozenset(
+    ("head", "config", "config.worktree", "commondir", "index", "packed-refs", "attributes", "alternates")
+)
 _RUN_BY_TOOLS = {(".yarn", "releases"), (".yarn", "plugins"), (".gradle", "init.d")}
 """Folders inside build folders whose files a tool runs, while it only builds the others."""
 
@@ -85,6 +87,7 @@ def git_findings(changes: Collection[Effect], contents: FileVersions) -> Iterato
     """Yield the findings about git on changes by a file tool, by the rules for commands."""
     rules = _EffectRules(contents, Effects(effects=tuple(changes)), frozenset())
     yield from (one for change in changes for one in rules.checked_git(change))
+    yield from (reason for _, reasons, _ in rules.in_git() for reason in reasons)
 
 
 def told_apart(path: str) -> bool:
@@ -115,7 +118,10 @@ class _EffectRules:
         """Yield risky files that git newly contains and the work tree does not, with reasons and content."""
         for source, contents in self._git.contents.items():
             for one in contents:
-                reasons = tuple(dict.fromkeys(self._of_content(source, one)))
+                try:
+                    reasons = tuple(dict.fromkeys(self._of_content(source, one)))
+                except UnreadableFile:
+                    reasons = ("unseen",)
                 if reasons and not self._git.is_known(source, one):
                     yield one.path, reasons, self._git.read(source, one) or b""
 
@@ -141,16 +147,17 @@ class _EffectRules:
             git = git_reason(effect, self._contents.before, self._contents.after)
             if git not in (None, "ordinary"):
                 yield git
+            yield from self._git.findings.get(effect.path, ())
             if any(self._led_to.covers(path) for path in (effect.path, effect.moved_from) if path):
                 yield "git_program"
         except UnreadableFile:
             yield "unseen"
 
     def reasons(self, effect: Effect, *, scan: bool) -> Iterator[str]:
+        yield from self._git.findings.get(effect.path, ())
         git = git_reason(effect, self._contents.before, self._contents.after)
         if git is not None:
             yield "write" if git == "ordinary" else git
-            yield from self._git.findings.get(effect.path, ())
             return
         yield "delete" if effect.kind == "deleted" and effect.path not in self._made else "write"
         for path in filter(None, (effect.path, effect.moved_from)):

@@ -29,8 +29,8 @@ _SECTION = lazy_regex(r"[A-Za-z0-9.-]+")
 _INCLUDE = lazy_regex(r"include\.path|includeif\..*\.path")
 _DATA = lazy_regex(
     r"(user|author|committer|branch|color|column|advice|extensions|gui|push|pull|fetch|rebase|rerere|status|log"
-    r"|feature|index|pack|gc|init|apply|protocol|safe|i18n|sparse|commitgraph|transfer|tag|versionsort|url)\..*"
-    r"|core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks"
+    r"|feature|index|pack|gc|apply|protocol|safe|i18n|sparse|commitgraph|transfer|tag|versionsort|url)\..*"
+    r"|init\.defaultbranch|core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks"
     r"|autocrlf|eol|safecrlf|quotepath|abbrev|compression|untrackedcache|checkstat|trustctime|whitespace)"
     r"|remote\..*\.(url|pushurl|fetch|push|mirror|prune|tagopt|promisor|partialclonefilter|skip\w*)"
     r"|submodule\..*\.(url|active|branch|ignore|fetchrecursesubmodules)|include\.path|includeif\..*",

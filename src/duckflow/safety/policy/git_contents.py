@@ -4,6 +4,7 @@ Git writes them into the work tree at a later checkout, outside the sandbox. So 
 """
 
 import hashlib
+import posixpath
 import re
 import stat
 import zlib
@@ -18,24 +19,25 @@ from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.paths import fold
 from duckflow.safety.policy.git_config import GitPlaces, ReadFile, UnreadableFile, read_settings
 from duckflow.safety.policy.git_index import read_index
+from duckflow.safety.policy.git_internals import GIT, folders_above, is_head
 
-GIT = lazy_regex(r"\.git|git~\d")
-"""Folded names that some file system takes for `.git`."""
-
-_PLACE = lazy_regex(
-    r"(?P<place>(?:.*/)?\.git(?:/modules/.+?)?)(?P<own>/worktrees/[^/]+)?/(?:"
-    r"objects/(?P<object>[0-9a-f]{2}/(?:[0-9a-f]{38}|[0-9a-f]{62}))"
+_INSIDE = (
+    r"(?:objects/(?P<object>[0-9a-f]{2}/(?:[0-9a-f]{38}|[0-9a-f]{62}))"
     r"|(?P<stored>objects/(?:pack/.*\.(?:pack|idx)|pack/multi-pack-index.*|info/commit-graph.*))"
     r"|(?P<ref>refs/.+|HEAD|ORIG_HEAD|rebase-(?:merge|apply)/orig-head|sequencer/head)"
-    r"|(?P<packed>packed-refs)|(?P<index>index)|sharedindex\.[0-9a-f]+)",
-    re.IGNORECASE,
+    r"|(?P<packed>packed-refs)|(?P<index>index|sharedindex\.[0-9a-f]+))"
 )
+_PLACE = lazy_regex(
+    rf"(?P<place>(?:.*/)?\.git(?:/modules/.+?)?)(?P<own>/worktrees/[^/]+)?/{_INSIDE}", re.IGNORECASE
+)
+_BARE = lazy_regex(_INSIDE, re.IGNORECASE)
 _SYMBOLIC = lazy_regex(rb"ref:\s*(\S+)")
 _ID = lazy_regex(rb"[0-9a-fA-F]{40,64}")
 _PACKED = lazy_regex(rb"^([0-9a-f]{40,64}) (\S+)$", re.MULTILINE)
-_PARENT = lazy_regex(rb"^(?:tree|parent|object) ([0-9a-f]+)$", re.MULTILINE)
+_COMMIT = lazy_regex(rb"tree ([0-9a-f]+)\n((?:parent [0-9a-f]+\n)*)author ")
+_TAG = lazy_regex(rb"object ([0-9a-f]+)\n()type ")
 _MASK = lazy_regex(rb"\n\n+")
-_LARGEST = 1 << 28
+_LARGEST, _LARGEST_SUM = 1 << 27, 1 << 30
 _MOST = 200_000
 _DEEPEST_REF = 5
 
@@ -80,29 +82,41 @@ class GitContents:
         self.contents: dict[str, list[GitContent]] = defaultdict(list)
         self._before, self._after = before, after
         self._repositories: dict[str, _Repository] = {}
-        groups: dict[str, list[re.Match[str]]] = defaultdict(list)
+        self._places: dict[str, str] = {}
+        groups: dict[str, list[_ChangedPart]] = defaultdict(list)
         for path in (one for effect in effects for one in (effect.path, effect.moved_from) if one):
-            if match := _PLACE.fullmatch(path):
-                groups[match["place"]].append(match)
+            try:
+                part = _part_of(path, before)
+            except UnreadableFile:
+                self.findings[path].add("unseen")
+                continue
+            if part:
+                groups[part.place].append(part)
+                self._places[path] = part.place
         for place, changed in groups.items():
             try:
                 self._repositories[place] = repository = _Repository(place, before, after, places, objects)
                 self._judge(repository, changed)
             except UnreadableFile:
                 for one in changed:
-                    self.findings[one[0]].add("unseen")
+                    self.findings[one.path].add("unseen")
 
-    def _judge(self, repository: "_Repository", changed: Collection[re.Match[str]]) -> None:
-        for one in changed:
-            if one["stored"] and self._after(one[0]) is not None:
-                self.findings[one[0]].add("unseen")
-            if one["object"]:
-                self.findings[one[0]].update(repository.add_object(one[0]))
+    def _judge(self, repository: "_Repository", changed: Collection["_ChangedPart"]) -> None:
+        for path, _, _, kind, _ in changed:
+            if kind in ("object", "stored") and self._after(path) is None:
+                self.findings[path].update(
+                    ("discards",) if "multi-" not in path and "graph" not in path else ()
+                )
+            elif kind == "stored":
+                self.findings[path].add("unseen")
+            elif kind == "object":
+                self.findings[path].update(repository.add_object(path))
         for source, step in (*repository.commit_steps(), *repository.ref_steps(changed)):
             self._add(source, repository, step)
-        for one in changed:
-            if one["index"]:
-                self._add(one[0], repository, one[0])
+        indexes = {one.path: f"{one.path.rpartition('/')[0]}/index" for one in changed if one.kind == "index"}
+        for source, index in indexes.items():
+            if index == source or index not in indexes:
+                self._add(source, repository, index.lstrip("/"))
 
     def _add(self, source: str, repository: "_Repository", wanted: "_TreeStep | str") -> None:
         try:
@@ -119,7 +133,7 @@ class GitContents:
                 if repository.is_blob(one.id, read(one.path)):
                     return True
         with suppress(UnreadableFile):
-            return repository.has(one, in_index=source.endswith("index"))
+            return repository.has(one, in_index="index" in source.rpartition("/")[2])
         return False
 
     def read(self, source: str, one: GitContent) -> bytes | None:
@@ -129,15 +143,36 @@ class GitContents:
         return None
 
     def _repository(self, source: str) -> "_Repository":
-        match = _PLACE.fullmatch(source)
-        assert match is not None
-        return self._repositories[match["place"]]
+        return self._repositories[self._places[source]]
 
 
 def is_steering(path: str) -> bool:
     """Return whether git, or another file system, takes a path for one of `.git` or outside the folder."""
     names = path.replace("\\", "/").split("/")
     return any(name in ("", ".", "..") or GIT.fullmatch(fold(name)) for name in names)
+
+
+class _ChangedPart(NamedTuple):
+    path: str
+    place: str
+    """Git directory."""
+    own: str
+    """Folder of a work tree in there, with a slash before it."""
+    kind: str
+    name: str
+
+
+def _part_of(path: str, before: ReadFile) -> _ChangedPart | None:
+    """Return the part of a repository that a path is, None if it is none of those that steer a checkout."""
+    if match := _PLACE.fullmatch(path):
+        kind = match.lastgroup or ""
+        return _ChangedPart(path, match["place"], match["own"] or "", kind, match[kind])
+    for home in ("", *folders_above(path)):
+        match = _BARE.fullmatch(path[len(home) :].lstrip("/"))
+        if match and is_head(posixpath.join(home, "HEAD"), before):
+            kind = match.lastgroup or ""
+            return _ChangedPart(path, home, "", kind, match[kind])
+    return None
 
 
 class _TreeStep(NamedTuple):
@@ -156,7 +191,7 @@ class _Repository:
         self._before, self._after = before, after
         self._objects = objects
         self._directory = places.git_directory(place)
-        settings = dict(read_settings(before(f"{place}/config") or b"") or ())
+        settings = dict(read_settings(before(f"{place}/config".lstrip("/")) or b"") or ())
         self._algorithm = "sha256" if settings.get("extensions.objectformat") == "sha256" else "sha1"
         self._size = hashlib.new(self._algorithm).digest_size
         top = places.find(place, settings.get("core.worktree") or "..") if "/" in place else ""
@@ -164,6 +199,7 @@ class _Repository:
         self._new: dict[str, str] = {}
         """Paths of new objects, by id."""
         self._known: dict[str, GitObject | None] = {}
+        self._left = _LARGEST_SUM
 
     def add_object(self, path: str) -> Iterator[str]:
         """Add a changed object. Yield the reasons that lie in the object itself."""
@@ -189,7 +225,8 @@ class _Repository:
 
     def _unpacked(self, id_: str, packed: bytes) -> GitObject:
         reader = zlib.decompressobj()
-        data = reader.decompress(packed, _LARGEST)
+        data = reader.decompress(packed, min(_LARGEST, self._left))
+        self._left = max(1, self._left - len(data))
         head, _, content = data.partition(b"\0")
         kind, _, size = head.partition(b" ")
         whole = reader.eof and kind in (b"blob", b"tree", b"commit", b"tag") and size == b"%d" % len(content)
@@ -207,10 +244,10 @@ class _Repository:
             for one, (tree, *named) in parents.items()
         ]
 
-    def ref_steps(self, changed: Iterable[re.Match[str]]) -> Iterator[tuple[str, _TreeStep]]:
+    def ref_steps(self, changed: Iterable[_ChangedPart]) -> Iterator[tuple[str, _TreeStep]]:
         """Yield the changed refs, each compared with its earlier value or with HEAD."""
-        sources = {f"{one['own'] or ''}/{one['ref']}": one[0] for one in changed if one["ref"]}
-        packed = next((one[0] for one in changed if one["packed"]), None)
+        sources = {f"{one.own}/{one.name}": one.path for one in changed if one.kind == "ref"}
+        packed = next((one.path for one in changed if one.kind == "packed"), None)
         if packed:
             was, now = (_packed(read(packed)) for read in (self._before, self._after))
             sources |= {f"/{name}": packed for name in now if was.get(name) != now[name]} | sources
@@ -234,9 +271,9 @@ class _Repository:
     def _value(self, name: str, read: ReadFile) -> str:
         """Return the object that a ref names, empty if there is none. The name begins with a slash."""
         for _ in range(_DEEPEST_REF):
-            text = read(f"{self._place}{name}")
+            text = read(f"{self._place}{name}".lstrip("/"))
             if text is None:
-                return _packed(read(f"{self._place}/packed-refs")).get(name[1:], "")
+                return _packed(read(f"{self._place}/packed-refs".lstrip("/"))).get(name[1:], "")
             if (match := _SYMBOLIC.match(text)) is None:
                 found = _ID.match(text)
                 return found[0].decode().lower() if found else ""
@@ -329,10 +366,11 @@ class _Repository:
     def _named(self, id_: str) -> list[str]:
         """Return the ids that a commit or a tag names: first its tree or object, then its parents."""
         found = self._read(id_)
-        named = _PARENT.findall(found[1].partition(b"\n\n")[0]) if found else []
-        if not named:
+        pattern = _COMMIT if found and found[0] == "commit" else _TAG
+        match = pattern.match(found[1]) if found else None
+        if match is None:
             raise UnreadableFile(id_)
-        return [one.decode() for one in named]
+        return match[1].decode().split() + match[2].decode().split()[1::2]
 
     def _entries(self, tree: str) -> dict[str, tuple[int, str]]:
         found = self._read(tree)

@@ -11,7 +11,6 @@ from duckflow.domain.files.effects import Effect
 from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.paths import fold
 from duckflow.safety.policy.git_config import GitPlaces, LedTo, ReadFile, Setting, paths_led_to, read_settings
-from duckflow.safety.policy.git_contents import GIT
 
 GitReason = Literal["ordinary", "git_program", "repository"]
 
@@ -36,6 +35,9 @@ HARMLESS_SETTINGS = lazy_regex(
 )
 """Settings that only name the committer and the branch that another branch follows."""
 
+GIT = lazy_regex(r"\.git|git~\d")
+"""Folded names that some file system takes for `.git`."""
+
 _HEAD = lazy_regex(rb"ref:\s*refs/|refs/|[0-9a-fA-F]{40}")
 """Beginning of the HEAD of a repository: a branch, an object, or the target of a link."""
 
@@ -52,6 +54,7 @@ _STEP = lazy_regex(
 )
 """Line of a to-do list that applies a commit or does nothing. Others can run a program or move a branch."""
 
+_LFS = lazy_regex(r"lfs/objects/../../([0-9a-f]{64})")
 _POINTER = lazy_regex(rb"gitdir:\s*([^\r\n]+)")
 
 
@@ -83,7 +86,21 @@ def led_to_by_git(changed: Iterable[str], before: ReadFile, places: GitPlaces) -
         config = list(_configurations(folder, before, places))
         if config:
             found = found.joined(paths_led_to((*config, *places.user_files), folder, before, places))
+        objects = {f"{posixpath.dirname(path)}/objects" for path in config}
+        found = found.joined(LedTo(folders=_alternates(objects, before, places)))
     return found
+
+
+def _alternates(waiting: set[str], before: ReadFile, places: GitPlaces) -> frozenset[str]:
+    """Return the folders from which git reads further objects, without a look at their content."""
+    found: set[str] = set()
+    while waiting:
+        text = before(f"{(place := waiting.pop())}/info/alternates") or b""
+        lines = (line.decode("utf-8", "surrogateescape") for line in text.split(b"\n"))
+        more = {places.find(place, line) for line in lines if line and not line.startswith("#")} - found
+        found |= more
+        waiting |= {one for one in more if not one.startswith(("/", "../"))}
+    return frozenset(found)
 
 
 def folders_above(path: str) -> Iterator[str]:
@@ -124,6 +141,9 @@ def _inside(effect: Effect, inside: str, before: ReadFile, after: ReadFile) -> G
         return "ordinary" if _harmless(before(effect.path), after(effect.path)) else "git_program"
     if any(RUNS.fullmatch(tail) for tail in tails) or not any(ORDINARY.fullmatch(tail) for tail in tails):
         return "git_program"
+    large = next(filter(None, map(_LFS.fullmatch, tails)), None)
+    if large and effect.kind != "deleted" and effect.after != large[1]:
+        return "git_program"  # a checkout would write this content as that of the file with this hash
     if effect.kind != "deleted" and effect.type == "file" and any(TO_DO.fullmatch(tail) for tail in tails):
         lines = (after(effect.path) or b"").split(b"\n")
         return "ordinary" if all(_STEP.fullmatch(line.strip()) for line in lines) else "git_program"
@@ -134,15 +154,16 @@ def _in_bare_repository(effect: Effect, before: ReadFile, after: ReadFile) -> bo
     """Return whether a change makes, completes, steers or removes a repository in a folder without `.git`."""
     name = effect.path.rpartition("/")[2]
     if fold(name) == "head" and effect.type != "folder":
-        return effect.type == "link" or _is_head(effect.path, before) != _is_head(effect.path, after)
+        return effect.type == "link" or is_head(effect.path, before) != is_head(effect.path, after)
     folded = "/".join(fold(one) for one in effect.path.split("/"))
     homes = ("", *folders_above(effect.path))
     concerned = [home for home in homes if _COMPLETING.fullmatch(folded[len(home) :].lstrip("/"))]
     heads = [posixpath.join(home, "HEAD") for home in concerned]
-    return any(_is_head(head, read) for head in heads for read in (before, after))
+    return any(is_head(head, read) for head in heads for read in (before, after))
 
 
-def _is_head(path: str, read: ReadFile) -> bool:
+def is_head(path: str, read: ReadFile) -> bool:
+    """Return whether git takes a file for the HEAD of a repository."""
     return _HEAD.match(read(path) or b"") is not None
 
 
