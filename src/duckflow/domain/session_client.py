@@ -11,7 +11,7 @@ from duckflow.domain.events import Event, StoredEvent
 from duckflow.domain.extensions import Extensions, ServerReport
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.live_updates import LiveUpdate
-from duckflow.domain.model import PromptUse
+from duckflow.domain.model import Picture, PromptUse
 from duckflow.domain.questions.approval import ApprovalScope
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.memory import Memory
@@ -126,6 +126,10 @@ class SessionClient(Protocol):
     async def proposal(self) -> str | None:
         """Return the text that the open approval would write or run; None if the user can't edit it."""
         return None
+
+    def keep_pictures(self, pictures: Sequence[bytes]) -> tuple[Picture, ...]:  # noqa: ARG002 - as above
+        """Keep pasted pictures for the next message."""
+        raise UsageError("attach.not_here", session=self.state.session_id)
 
     async def diff(self, *, session: bool = False) -> str:  # noqa: ARG002 - for clients that can tell
         """Return the changes since the last request began or, with `session`, since the session began."""

@@ -9,7 +9,7 @@ from duckflow.config.loading import LoadedSettings, rows
 from duckflow.domain.commands import SessionCommand
 from duckflow.domain.errors import ProviderError, ToolError
 from duckflow.domain.extensions import Extensions, ServerReport
-from duckflow.domain.model import PromptUse
+from duckflow.domain.model import Picture, PromptUse
 from duckflow.domain.session_client import (
     EarlierSession,
     EngineStatus,
@@ -22,6 +22,7 @@ from duckflow.domain.state import AgentState
 from duckflow.domain.work.memory import Memory
 from duckflow.i18n.catalogue import text
 from duckflow.llm.default_model import list_models
+from duckflow.loops.thinking.pictures import keep_pictures
 from duckflow.loops.undo.rewind import past_messages
 from duckflow.safety.files.listing import SKIPPED
 from duckflow.session.channel import Receipt, UpdateQueue
@@ -91,6 +92,10 @@ class LocalSession:
     async def proposal(self) -> str | None:
         """Return the text that the open approval would write or run; None if the user can't edit it."""
         return await self._app.chat.proposal()
+
+    def keep_pictures(self, pictures: Sequence[bytes]) -> tuple[Picture, ...]:
+        """Keep pasted pictures for the next message."""
+        return keep_pictures(pictures, self.state.session_id, self._app.kept)
 
     async def diff(self, *, session: bool = False) -> str:
         """Return the changes since the last request, or the session, began."""

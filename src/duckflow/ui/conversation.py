@@ -7,6 +7,7 @@ that process at once, and shows its own messages when their events arrive.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 from duckflow.domain import commands
@@ -40,6 +41,7 @@ from duckflow.ui.commands.table import TypedCommand, find_command, find_custom, 
 from duckflow.ui.frontend import Frontend
 from duckflow.ui.input.editor import TextEditor
 from duckflow.ui.input.keyboard import Listener
+from duckflow.ui.input.pastes import read_clipboard
 from duckflow.ui.input.picker import Pick
 from duckflow.ui.input.prompt_view import PromptView
 from duckflow.ui.output.escaping import visible
@@ -205,7 +207,8 @@ class Conversation(Listener):
             await dispatch_in_turn(self._context, typed)
         elif not shell:
             self._echoed = not self._guest
-            await self._carry_out(commands.SayMessage(text=line))
+            with errors_shown(self._writer):
+                await carry_out(self._context, self._message(line))
         elif command := line[1:].strip():
             await self._carry_out(commands.RunShellCommand(command=command))
 
@@ -334,8 +337,14 @@ class Conversation(Listener):
             self._screen.said(line)
         elif name_command(self._context, line):
             return True
-        self._client.send(commands.SayMessage(text=line))
+        with errors_shown(self._writer):
+            self._client.send(self._message(line))
         return True
+
+    def _message(self, line: str) -> commands.SayMessage:
+        pictures = self._keyboard.pictures.pop(line, ())
+        kept = self._client.keep_pictures(pictures) if pictures else ()
+        return commands.SayMessage(text=line, pictures=kept)
 
     async def _undo_later(self, typed: TypedCommand) -> None:
         self._undos += 1
@@ -389,6 +398,13 @@ class Conversation(Listener):
     def expand(self) -> None:
         """Ctrl-O: show the last result in full."""
         self._screen.expand()
+
+    async def paste_picture(self) -> bytes | None:
+        """Ctrl-V: return the picture in the clipboard, None if there is none."""
+        picture = await read_clipboard(Path(self._client.state.workspace))
+        if picture is None:
+            self._writer.line(text("chat.no_picture"), "dim")
+        return picture
 
     def change_mode(self) -> None:
         """Shift-Tab: change to the next mode."""

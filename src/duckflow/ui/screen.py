@@ -28,6 +28,8 @@ _NOTICES: Collection[EventKind] = ("note", "error", "action")
 FOREIGN: Collection[EventKind] = ("message", "undo")
 """Kinds of events that are shown only if another window caused them."""
 _MAX_PAUSE_S = 1.5
+_MOST_SAID = 12
+"""Largest number of lines of a message to show."""
 
 
 class Screen:
@@ -90,7 +92,10 @@ class Screen:
         if not self._writer.formatted:
             return
         prompt = text("chat.prompt")
-        lines = harmless(message).expandtabs(4).replace("\n", f"\n{' ' * len(prompt)}")
+        shown, more = harmless(message).expandtabs(4).split("\n"), list[str]()
+        if len(shown) > _MOST_SAID:
+            shown, more = shown[:_MOST_SAID], [text("chat.folded", count=len(shown) - _MOST_SAID)]
+        lines = f"\n{' ' * len(prompt)}".join([*shown, *more])
         self._writer.raw(f"\n{self._writer.painted(prompt + lines, 'bold')}")
 
     def _fold_thinking(self) -> None:

@@ -162,6 +162,7 @@ _KEYS = {
     "mode": "Shift-Tab",
     "expand": "Ctrl-O",
     "file": "@path",
+    "picture": "Ctrl-V",
     "shell": "!command",
     "search": "Ctrl-R",
     "leave": "Ctrl-D",

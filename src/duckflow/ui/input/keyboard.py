@@ -39,6 +39,10 @@ class Listener:
         """Ctrl-D: end the conversation."""
         self._left.set()
 
+    async def paste_picture(self) -> bytes | None:
+        """Ctrl-V: return the picture in the clipboard, None if there is none."""
+        return None
+
     def expand(self) -> None:
         """Ctrl-O: show the last result in full."""
 
@@ -90,6 +94,8 @@ class Keyboard:
         """Set when the user leaves or the terminal closes."""
         self.listener = Listener(self.left)
         self.inbox = MessageQueue()
+        self.pictures: dict[str, tuple[bytes, ...]] = {}
+        """Pictures that were pasted into typed lines, by line."""
 
     async def answer(self, question: str, prefilled: str = "", *, again: bool = False) -> str | None:
         """Return the answer to the question just shown, or None. Keys that were typed before do not count.

@@ -6,6 +6,7 @@ from prompt_toolkit.application.current import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition, FilterOrBool, is_searching, vi_mode, vi_navigation_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
 
 from duckflow.ui.input.keyboard import Listener
 from duckflow.ui.input.picker import Picker
@@ -15,6 +16,8 @@ def bindings(
     listener: Callable[[], Listener],
     end_question: Callable[[], bool],
     picker: Callable[[], Picker | None],
+    paste: Callable[[str], None],
+    paste_picture: Callable[[], None],
 ) -> KeyBindings:
     """Return the key bindings. `end_question` ends the open question, and returns False without one."""
     keys = KeyBindings()
@@ -37,6 +40,8 @@ def bindings(
         ("down", picking, lambda _: _move(picker(), 1)),
         ("c-n", picking, lambda _: _move(picker(), 1)),
         ("tab", picking, lambda _: _move(picker(), 1)),
+        (Keys.BracketedPaste, typing, lambda event: paste(event.data)),
+        ("c-v", typing & ~vi_navigation_mode, lambda _: paste_picture()),
         ("c-z", True, lambda event: event.app.suspend_to_background()),
     )
     for key, condition, action in actions:

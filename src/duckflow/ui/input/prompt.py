@@ -19,6 +19,7 @@ from prompt_toolkit.styles import DynamicStyle, Style
 from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.input.keys import bindings
 from duckflow.ui.input.layout import ReflowingApplication, make_layout
+from duckflow.ui.input.pastes import Pastes
 from duckflow.ui.input.picker import Pick, Picker
 from duckflow.ui.input.prompt_view import STYLES, Line, styles_of
 from duckflow.ui.output.scrollback import Scrollback, open_output
@@ -51,6 +52,8 @@ class Prompt(Keyboard):
         self._question: str | None = None
         self._answered: asyncio.Future[str | None] | None = None
         self._picker: Picker | None = None
+        self._pastes = Pastes()
+        self._pasting: asyncio.Task[None] | None = None
         self._pressed = 0.0
         self._message = Buffer(
             multiline=True,
@@ -74,7 +77,13 @@ class Prompt(Keyboard):
             ),
             style=DynamicStyle(lambda: self._style),
             include_default_pygments_style=False,
-            key_bindings=bindings(lambda: self.listener, self.give_no_answer, lambda: self._picker),
+            key_bindings=bindings(
+                lambda: self.listener,
+                self.give_no_answer,
+                lambda: self._picker,
+                self.paste,
+                self.paste_picture,
+            ),
             erase_when_done=True,
             min_redraw_interval=0.02,
             output=self.output,
@@ -181,8 +190,27 @@ class Prompt(Keyboard):
     def _note_key(self, _sender: object) -> None:
         self._pressed = time.monotonic()
 
+    def paste(self, pasted: str) -> None:
+        """Insert a paste: on the input line by a short name if it is long or a picture file."""
+        buffer = self._app.current_buffer
+        buffer.insert_text(self._pastes.fold(pasted) if buffer is self._message else pasted)
+
+    def paste_picture(self) -> None:
+        """Insert the picture in the clipboard."""
+        if self._question is None and (self._pasting is None or self._pasting.done()):
+            self._pasting = asyncio.ensure_future(self._paste_picture())
+
+    async def _paste_picture(self) -> None:
+        picture = await self.listener.paste_picture()
+        if picture is not None:
+            self._message.insert_text(self._pastes.add_picture(picture))
+
     def _accept(self, buffer: Buffer) -> bool:
-        line = buffer.text.strip()
+        named = buffer.text.strip()
+        line = self._pastes.unfold(named)
+        if pictures := self._pastes.pictures(named):
+            self.pictures[line] = pictures
+        buffer.text = line  # the history has the whole text
         self._app.vi_state.reset()
         if line and not self.listener.handle_line(line):
             self.inbox.put(line)

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterable
 
-from duckflow.domain.events import ActionFinished, RequestFinished, StoredEvent
+from duckflow.domain.events import ActionFinished, RequestFinished, StoredEvent, UsageReported
 from duckflow.domain.frozen import replace
 from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ThinkingShown, Waiting
 from duckflow.domain.session_client import SessionUpdate, StatusChanged
@@ -24,6 +24,8 @@ _MAX_THINKING_CHARS = 200_000
 _LAST_PIECES, _LAST_CHARS = 100, 500
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _PER_SECOND = 4
+_BYTES_PER_TOKEN = 4
+"""Estimate for a stream that is not reported yet."""
 _QUEUED = 3
 
 
@@ -39,16 +41,26 @@ class Activity:
         self._waiting: Waiting | None = None
         self._waits_until = 0.0
         self.busy = False
+        self._began = 0.0
+        self._tokens = 0
+        """Tokens that the models have written since the work began, as they reported."""
+        self._written = 0
+        """Bytes that a model has written since its last report."""
 
     def note(self, update: SessionUpdate) -> None:
         """Note what an update says about the current work."""
         match update:
             case StatusChanged():
+                if update.busy and not self.busy:
+                    self._began, self._tokens, self._written = self._clock(), 0, 0
                 self.busy = update.busy
+            case StoredEvent(event=UsageReported(tokens=tokens)):
+                self._tokens, self._written = self._tokens + tokens.output_tokens, 0
             case OutputPiece():
                 self._output = (self._output + update.text[-_MAX_OUTPUT_CHARS:])[-_MAX_OUTPUT_CHARS:]
             case ThinkingShown():
                 self._waiting = None
+                self._written += len(update.text.encode(errors="replace"))
                 if not self._thoughts:
                     self._thinks_since = self._clock()
                 self._thoughts.append(update.text)
@@ -56,6 +68,9 @@ class Activity:
                 self._waiting, self._waits_until = update, self._clock() + (update.wait_s or 0.0)
             case ReplyPiece() | StoredEvent(event=RequestFinished()):
                 self._waiting = None  # the model has answered
+                self._written += (
+                    len(update.text.encode(errors="replace")) if isinstance(update, ReplyPiece) else 0
+                )
             case StoredEvent(event=ActionFinished()):
                 self._output = ""  # the result is shown instead
             case _:
@@ -82,9 +97,18 @@ class Activity:
             profile = state.request.profile if state.request else None
             doing = text(f"activity.{profile or 'unknown'}")  # the user sees no numbers here (I10)
             turning = _SPINNER[int(time.monotonic() * _PER_SECOND) % len(_SPINNER)]
-            hint = cut_to_width(f" {turning} {text('activity.stop')}", max(room - width_of(doing), 0))
+            hint = cut_to_width(f" {turning} {self._spent()}", max(room - width_of(doing), 0))
             shown.append([("activity", cut_to_width(doing, room)), ("faint", hint)])
         return tuple([[("", "")], *shown] if shown else shown)
+
+    def _spent(self) -> str:
+        """Return how long the work has taken, how much the models have written, and how to stop."""
+        minutes, seconds = divmod(int(self._clock() - self._began), 60)
+        shown = [text("activity.time", minutes=minutes, seconds=seconds)] if minutes else []
+        shown = shown or [text("activity.seconds", seconds=seconds)]
+        if tokens := self._tokens + self._written // _BYTES_PER_TOKEN:
+            shown.append(text("activity.tokens", count=f"{tokens:,}"))
+        return " · ".join([*shown, text("activity.stop")])
 
     def _model(self, columns: int) -> list[str]:
         if self._waiting is not None:
