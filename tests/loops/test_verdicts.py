@@ -51,6 +51,33 @@ async def test_J3_G1_a_small_model_that_only_claims_a_refused_file_is_never_done
     assert not (folder / "memo.md").exists()
 
 
+@every_row(
+    ("reply", "done"),
+    [
+        (CLAIM, False),
+        ("I created memo.md for you.", False),
+        ("I created there.md before.", True),
+        ("memo.md は touch memo.md で作れます。", True),
+        ("こんにちは", True),
+    ],
+)
+async def test_J3_a_reply_that_only_claims_to_have_written_a_file_is_never_done(
+    tmp_path: Path, reply: str, done: bool
+):
+    folder = tmp_path / reply[:12].replace(" ", "_")
+    (folder / "docs").mkdir(parents=True)
+    (folder / "docs" / "there.md").write_text("x")
+    claims = json.dumps({"wants": "answer", "operation": "reply", "reply": reply}, ensure_ascii=False)
+    wants = json.dumps({"wants": "change", "operation": "write", "paths": ["memo.md"]})
+    with ModelServer(play(claims, wants, "# メモ\n", "# メモ\n")) as server:
+        async with engine(folder, server=server, small=True) as duck:
+            asked = "Write memo.md" if reply.isascii() else "買い物メモを memo.md に書いて"
+            assert await duck.app.chat.say(asked) == "done"
+            judged = [one.evaluation.done for one in duck.of(Evaluated)]
+    assert judged == ([] if done else [False, True])
+    assert (folder / "memo.md").exists() is not done
+
+
 async def test_J11_a_small_model_that_is_done_has_closing_words_and_no_score_without_a_reason(folder: Path):
     wants = {"wants": "change", "operation": "write", "paths": ["memo.md"]}
     with ModelServer(play(json.dumps(wants), "# メモ\n")) as server:

@@ -22,6 +22,19 @@ from duckflow.safety.policy.protected import is_secret
 FactState = Literal["parses", "broken", "readable", "empty", "unread", "missing", "gone", "left"]
 """`gone` and `left`: files meant to be removed; `missing`: absent or unreadable; `unread`: not examined."""
 
+FILE_NAME = lazy_regex(
+    r"(?<![\w./@-])[\w-]+\.(?:py|js|ts|jsx|tsx|rs|go|c|h|cc|cpp|hpp|java|kt|cs|rb|php|sh|lua|swift|sql|html|css"
+    r"|md|txt|json|toml|ya?ml)(?![\w-])",
+    re.ASCII,
+)
+"""Name of a file in a sentence, without its folder."""
+
+_CLAIM = lazy_regex(
+    r"(?:作成|作り|書き|書き込み|書き込|保存し?|追加し?|用意し?|更新し?|作成し)ました"
+    r"|\b(?:created|wrote|written|saved|added|made|updated|generated)\b",
+    re.IGNORECASE,
+)
+
 MOST_FILES = 200
 """Largest number of files to examine. If there are more, the last changed ones are examined."""
 
@@ -56,6 +69,11 @@ def check_files(
     """Return a fact for each file that a request changed; those in `removed` are meant to be gone."""
     newest = tuple(dict.fromkeys(paths))[-MOST_FILES:]
     return tuple(_check(workspace, path, to_be_gone=path in removed) for path in newest)
+
+
+def claimed_files(reply: str) -> frozenset[str]:
+    """Return the files of which a reply says that they were written."""
+    return frozenset(FILE_NAME.findall(reply)) if _CLAIM.search(reply) else frozenset()
 
 
 def as_evidence(seen: Iterable[Fact | CheckResult], first: int) -> tuple[Evidence, ...]:

@@ -77,7 +77,7 @@ def change_vitals(state: AgentState, event: events.VitalsChanged) -> AgentState:
 
 
 def find_requirements(state: AgentState, event: events.RequirementsFound) -> AgentState:
-    """Set the requirements. The kind of task applies if the model has named none."""
+    """Set the requirements. Unless the program knows better, the model's own kind of task stays."""
     request = state.request
     if request is None:
         return state
@@ -85,7 +85,15 @@ def find_requirements(state: AgentState, event: events.RequirementsFound) -> Age
         said = request.objective.added
         fresh = TaskObjective(request=said, revision=request.objective.revision)
         request = replace(
-            request, text=said, objective=fresh, changed=(), removed=(), failing=(), commands=(), ran=False
+            request,
+            text=said,
+            objective=fresh,
+            changed=(),
+            removed=(),
+            failing=(),
+            commands=(),
+            ran=False,
+            attempted=False,
         )
     known = {one.requirement: one for one in request.objective.requirements}
     kept = tuple(
@@ -97,7 +105,8 @@ def find_requirements(state: AgentState, event: events.RequirementsFound) -> Age
         for one in event.requirements
     )
     objective = replace(request.objective, requirements=kept, added="")
-    profile = request.profile or event.profile
+    named = (request.profile, event.profile)
+    profile = next(filter(None, reversed(named) if event.by == "program" else named), None)
     found = replace(state, request=replace(request, objective=objective, profile=profile))
     return tell(found, event.told) if event.told else found
 

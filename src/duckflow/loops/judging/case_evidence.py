@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from duckflow.domain.files.caches import is_cache
@@ -13,13 +15,14 @@ from duckflow.domain.text import cut, head_and_tail
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import Evidence
 from duckflow.evaluation.checks import Checks
-from duckflow.evaluation.facts import Fact, as_evidence, check_files
+from duckflow.evaluation.facts import Fact, as_evidence, check_files, claimed_files
 from duckflow.evaluation.known_tests import KnownRun
 from duckflow.evaluation.related_tests import is_test
 from duckflow.loops.session import SessionPart
 from duckflow.loops.undo.differences import Differences, first_changes
 from duckflow.prompts.evidence import evidence_in
 from duckflow.prompts.shortening import fair_shares, fold_removed, narrow, shorten
+from duckflow.safety.files.listing import SKIPPED
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.protected import is_secret
 from duckflow.safety.sandbox.view.git_settings import ignored_paths
@@ -36,6 +39,8 @@ _MUCH, _TESTS = 10_000, 3_000
 _REMOVED = 2_000
 
 _OUTPUT = 3_000
+
+_DEPTH, _LISTED = 6, 2_000
 
 _OWN = ("file_ops.", "shell.")
 """Operations whose results are shown as diffs and command output instead."""
@@ -103,6 +108,17 @@ class CaseEvidenceCollector(SessionPart):
             return replace(failed, compared=False)
         created = [path for path in first if path not in before]
         return await self._checks.compare_command(failed, command, before, created)
+
+    async def missing_claims(self, request: Request, reply: str) -> bool:
+        """Return whether a reply without any action names a file as written that is not there (J3)."""
+        objective = request.objective
+        claimed = claimed_files(reply)
+        if not claimed or any(one.tried for one in (*objective.attempts, objective.current)):
+            return False
+        listed = partial(self._workspace.list, ".", depth=_DEPTH, limit=_LISTED, skip=SKIPPED)
+        listing = await asyncio.to_thread(listed)
+        there = {PurePosixPath(entry.path).name for entry in listing.entries}
+        return listing.complete and not claimed & there
 
     def _made(self, request: Request) -> list[ChangeSet]:
         made = (one for one in self._state.change_sets if one.request_id == request.request_id)

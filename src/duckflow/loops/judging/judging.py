@@ -98,6 +98,11 @@ class Judging(SessionPart):
         verified = await self._verifying.run()
         if request.profile is None and not request.acted:
             request = await self._requirements(request)  # this search also finds the kind of task
+        if self._is_talk(request) and await self._collector.missing_claims(request, self._state.reply):
+            wanted = plain_requirements(request.objective.request)
+            found = RequirementsFound(requirements=wanted, by="program", profile="file_operation")
+            self._session.record(found)
+            request = self._state.request or request
         if self._is_talk(request):
             if verified is None or not verified.binding or verified.good:
                 self.stop()

@@ -5,7 +5,6 @@ file that does not exist, that counts as a request to write it.
 """
 
 import asyncio
-import re
 from collections.abc import Sequence
 
 from duckflow.dialects.compact import LOOKING, MAKING, PROFILES
@@ -15,7 +14,7 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.state import AgentState, TranscriptEntry
 from duckflow.evaluation.checks import Checks
-from duckflow.evaluation.facts import look_at
+from duckflow.evaluation.facts import FILE_NAME, look_at
 from duckflow.evaluation.related_tests import is_test
 from duckflow.safety.files.listing import SKIPPED
 from duckflow.safety.files.workspace import Workspace
@@ -25,11 +24,6 @@ _MOST_LOOKS = 3
 _MOST_FILES = 200
 _DEPTH = 4
 _CONTENT_LIMIT = 12_000
-_FILE = lazy_regex(
-    r"(?<![\w./@-])[\w-]+\.(?:py|js|ts|jsx|tsx|rs|go|c|h|cc|cpp|hpp|java|kt|cs|rb|php|sh|lua|swift|sql|html|css"
-    r"|md|txt|json|toml|ya?ml)(?![\w-])",
-    re.ASCII,
-)
 
 _HOW_TO = lazy_regex(r"(?:には|とは|方法は)[?？。\s]*\Z")
 """Ending of a Japanese sentence that asks how something is done."""
@@ -108,7 +102,7 @@ def _told_files(state: AgentState, files: Sequence[str]) -> tuple[str, ...]:
     if len(asked) < LONG_MESSAGE or asked.endswith(("?", "？")):
         return ()
     there = {path.rpartition("/")[2] for path in files}
-    return tuple(dict.fromkeys(name for name in _FILE.findall(asked) if name not in there))
+    return tuple(dict.fromkeys(name for name in FILE_NAME.findall(asked) if name not in there))
 
 
 def _since_asked(transcript: Sequence[TranscriptEntry]) -> Sequence[TranscriptEntry]:
