@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from duckflow.domain.errors import ToolError
-from duckflow.loops.thinking.rules import read_rules
+from duckflow.loops.thinking.rules import RulesFiles
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.view.secret_index import SecretIndex
 
@@ -47,7 +47,7 @@ def test_L3_rules_never_come_from_a_place_for_secrets(workspace: Workspace, name
     (workspace.root / "duckflow.toml").write_text("SECRET")
     (workspace.root / ".git").mkdir()
     (workspace.root / ".git/config").write_text("SECRET")
-    rules = read_rules(workspace, [name, "plain.md"], 1_000)
+    rules = RulesFiles(workspace, [name, "plain.md"], 1_000).now
     assert "SECRET" not in rules.text + rules.short
     assert "Be kind." in rules.text
     assert [one.key for one in rules.problems] == ["rules.unreadable"]
@@ -58,14 +58,14 @@ def test_L3_rules_are_no_other_name_of_a_secret(workspace: Workspace, secret: st
     (workspace.root.parent / "outside.txt").write_text("SECRET")
     os.link(workspace.root / secret, workspace.root / "AGENTS.md")
     (workspace.root / "link.md").symlink_to("sub/.env")
-    rules = read_rules(workspace, ["AGENTS.md", "link.md"], 1_000)
+    rules = RulesFiles(workspace, ["AGENTS.md", "link.md"], 1_000).now
     assert "SECRET" not in rules.text + rules.short
     assert [one.key for one in rules.problems] == ["rules.unreadable"] * 2
 
 
 def test_L3_rules_may_have_two_names_in_the_folder(workspace: Workspace):
     os.link(workspace.root / "plain.md", workspace.root / "CLAUDE.md")
-    assert "Be kind." in read_rules(workspace, ["plain.md"], 1_000).text
+    assert "Be kind." in RulesFiles(workspace, ["plain.md"], 1_000).now.text
 
 
 def test_G7_commands_see_every_name_of_a_secret_empty(workspace: Workspace):

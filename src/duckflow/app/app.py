@@ -38,7 +38,7 @@ from duckflow.loops.task_loop import TaskLoop
 from duckflow.loops.thinking.memory import SessionMemory
 from duckflow.loops.thinking.messages import MessageReader
 from duckflow.loops.thinking.model import DecisionModel, Dialects, operations_of
-from duckflow.loops.thinking.rules import read_rules
+from duckflow.loops.thinking.rules import RulesFiles
 from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.loops.turn import Turn
 from duckflow.loops.undo.differences import Differences
@@ -81,7 +81,8 @@ class App:
             opening, choice, session, workspace, base.kept, env, plugins.providers
         )
         closing.push_async_callback(self.tiers.aclose)
-        rules = read_rules(workspace, settings.rules.files, settings.rules.max_bytes)
+        named = settings.rules
+        self.rules = rules = RulesFiles(workspace, named.files, named.max_bytes, config_dir() / "AGENTS.md")
         look = WorkspaceLook(workspace, base.checks)
         clean, closed = session.redactor.clean, (state_dir(), config_dir(), cache_dir())
         self.mcp = mcp_servers(settings, workspace.root, closed, env, clean)
@@ -139,7 +140,7 @@ class App:
             skills=skills,
             commands=read_commands(config_dir() / COMMANDS_FOLDER, project),
         )
-        self.problems = (*database.notices, *rules.problems, *extensions.plugins.problems)
+        self.problems = (*database.notices, *rules.now.problems, *extensions.plugins.problems)
         self.started = _started(opening, choice, session)
         self._verify = settings.evaluation.verify.strip()
         self._lock = WorkspaceLock(state_dir() / LOCKS, workspace.identity)

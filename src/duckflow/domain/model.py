@@ -193,5 +193,7 @@ class PromptUse(Frozen):
     left_out: dict[str, int] = Field(default_factory=dict[str, int])
     dropped: tuple[str, ...] = ()
     """Results that were left out, each by evidence id and file."""
+    rules: tuple[str, ...] = ()
+    """Names of the rules files in the prompt."""
     recap: str = ""
     """Summary that the model sees in place of the parts that were left out."""

@@ -113,7 +113,7 @@ async def _one_session(
             if isinstance(update, StoredEvent) and isinstance(update.event, SessionStarted):
                 for line in last_exchange(earlier):
                     frontend.writer.line(line, "dim")
-        frontend.writer.line(await _welcome(host.app, loaded.settings.rules.files), "dim")
+        frontend.writer.line(await _welcome(host.app), "dim")
         wish = await _talk(host, loaded, frontend, screen, updates)
     for update in updates.pending():
         screen(update)
@@ -152,7 +152,7 @@ def _earlier_events(session_id: str) -> Sequence[StoredEvent]:
         return present(log.load(session_id))
 
 
-async def _welcome(app: App, rules_files: Sequence[str]) -> str:
+async def _welcome(app: App) -> str:
     """Return a few lines in a new folder, one line in a known folder."""
     known = Sessions(app.log.database).listed(str(app.workspace.root))
     if app.started.resumed or len(known) > 1:
@@ -164,7 +164,7 @@ async def _welcome(app: App, rules_files: Sequence[str]) -> str:
     names = [entry.path for entry in listing.entries]
     return start_text(
         app.session.state.mode,
-        rules=[name for name in rules_files if name in names],
+        rules=app.rules.now.files,
         tests=await asyncio.to_thread(ProjectTests(app.workspace).find),
         sandbox=(await app.shell.sandbox()).level,
         example=next((name for name in names if name.endswith(_CODE)), ""),

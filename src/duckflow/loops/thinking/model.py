@@ -1,5 +1,6 @@
 """The model that makes decisions: opened when needed, and asked in a format that it understands."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import get_args
@@ -19,7 +20,7 @@ from duckflow.domain.state import AgentState, Request, RulesUse
 from duckflow.llm.tiers import Tiers
 from duckflow.loops.session import SessionPart
 from duckflow.loops.thinking.advisor import Advisor
-from duckflow.loops.thinking.rules import Rules, RulesTooLong
+from duckflow.loops.thinking.rules import RulesFiles, RulesTooLong
 from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.pacemaker.effort import effort_for_decision
 from duckflow.prompts.layers import SandboxKind, sandbox_text
@@ -40,36 +41,40 @@ class Dialects:
     """Opens a dialect for each model: the format in which it is asked and answers."""
 
     def __init__(
-        self, catalogue: Catalogue, look: WorkspaceLook, rules: Rules, limits: DraftLimits, shell: Shell
+        self, catalogue: Catalogue, look: WorkspaceLook, rules: RulesFiles, limits: DraftLimits, shell: Shell
     ) -> None:
         self._catalogue = catalogue
         self._look = look
         self._rules = rules
         self._limits = limits
         self._shell = shell
-        self._opened: dict[tuple[ModelTraits, RulesUse, int], Dialect] = {}
+        self._opened: dict[tuple[ModelTraits, RulesUse, int, tuple[str, ...]], Dialect] = {}
         self._without_tools: set[str] = set()
         """Models whose servers have refused native tool calls."""
 
-    async def open(self, client: ModelClient, use: RulesUse) -> Dialect:
+    async def open(self, client: ModelClient, state: AgentState) -> Dialect:
         """Return the dialect of a model. It remembers which conversation the model has seen."""
         await self._catalogue.source.ready()
-        known = client.traits, use, self._catalogue.source.revision
+        await asyncio.to_thread(self._rules.follow, {entry.path for entry in state.transcript if entry.path})
+        use = state.rules_use
+        known = client.traits, use, self._catalogue.source.revision, self._rules.now.files
         if known not in self._opened:
             self._opened[known] = await self._make(client, use)
         return self._opened[known]
 
     async def preview(self, client: ModelClient, state: AgentState, *, current: bool) -> RenderedPrompt:
         """Return the prompt for a state. With `current`, it is trimmed as for the model."""
-        use = "cut" if state.rules_use == "whole" and self._rules.too_long else state.rules_use
+        use = "cut" if state.rules_use == "whole" and self._rules.now.too_long else state.rules_use
         await self._catalogue.source.ready()
-        known = self._opened.get((client.traits, use, self._catalogue.source.revision)) if current else None
-        return await (known or await self._make(client, use)).preview(state)
+        known = client.traits, use, self._catalogue.source.revision, self._rules.now.files
+        opened = self._opened.get(known) if current else None
+        prompt = await (opened or await self._make(client, use)).preview(state)
+        return replace(prompt, rules=self._rules.now.files if use != "none" else ())
 
     async def warm(self, client: ModelClient, use: RulesUse) -> None:
         """Let a small model, which reads slowly, read the fixed part of its prompts in advance."""
         if client.traits.small:
-            await read_ahead(client, await self._rules.fit(client, use))
+            await read_ahead(client, await self._rules.now.fit(client, use))
 
     def avoid_tools(self, name: str) -> None:
         """Ask this model without native tool calls from now on."""
@@ -81,7 +86,7 @@ class Dialects:
         self._opened.clear()
 
     async def _make(self, client: ModelClient, use: RulesUse) -> Dialect:
-        rules = await self._rules.fit(client, use)
+        rules = await self._rules.now.fit(client, use)
         if client.traits.small:
             return Compact(client, self._look, rules, self._unknown_operations, self._limits)
         settings, kind = self._shell.settings, kind_of(await self._shell.sandbox())
@@ -157,7 +162,7 @@ class DecisionModel(SessionPart):
         """Ask for a decision. Retry with a shorter prompt if it is too long, or without native tool calls."""
         effort = effort_for_decision(state)
         for _ in range(SHORTER_PROMPTS):
-            dialect = await self._dialects.open(await self._client(), state.rules_use)
+            dialect = await self._dialects.open(await self._client(), state)
             try:
                 return await dialect.decide(state, self._session.show, effort)
             except ToolsUnsupported:
@@ -167,7 +172,7 @@ class DecisionModel(SessionPart):
                 learned = await self.traits()
                 window = f"{learned.window:,}"
                 self._session.notify("llm.window_learned", model=learned.name, window=window)
-        dialect = await self._dialects.open(await self._client(), state.rules_use)
+        dialect = await self._dialects.open(await self._client(), state)
         return await dialect.decide(state, self._session.show, effort)
 
     async def _client(self) -> ModelClient:

@@ -143,6 +143,10 @@ def context_text(use: PromptUse, columns: int) -> str:
     most = max((count for _, count in rows), default=1)
     for title, count in rows:
         lines.append(f"  {pad_to_width(title, wide)}  {_bar(count / most, room)} {count:>7,}")
+    if use.rules:
+        lines.append(
+            wrap_beside("  ", text("context.rules", names=on_one_line(", ".join(use.rules))), columns)
+        )
     left = [text(f"context.left_out.{name}", count=count) for name, count in use.left_out.items() if count]
     if left:
         lines.append(text("context.left", what=", ".join(left)))
