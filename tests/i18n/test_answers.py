@@ -2,7 +2,7 @@
 
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.questions.consultation import CHOICES, ChooseWay, Consultation
-from duckflow.i18n.answers import read_answer, read_choice
+from duckflow.i18n.answers import is_go_on, is_stop, read_answer, read_choice
 
 YES = """
 y|Y|yes| yes |ｙ|Ｙｅｓ|1|１|Yes.|Yes!|yes please|Yes, please.|sure|sure, go ahead|go ahead|ok
@@ -125,3 +125,21 @@ def test_I6_a_choice_is_a_number_a_name_or_words_and_all_else_is_asked_again():
     read = {said: read_choice(said, ASKED) for said in expected}
     wanted = {said: ChooseWay(choice=one[0], text=one[1]) if one else None for said, one in expected.items()}
     assert read == wanted
+
+
+def test_C6_only_words_that_ask_for_nothing_else_stop_the_work():
+    stops = "stop|Stop!|please stop|wait|wait a moment|hold on|cancel"
+    stops += "|ちょっと待って|ストップ|いらない|やめて|止めてください"
+    others = (
+        "stop using argparse|wait for the tests first|用語を待って|no, use b.txt|y|don't touch b.txt|stop?"
+    )
+    assert [one for one in stops.split("|") if not is_stop(one)] == []
+    assert [one for one in others.split("|") if is_stop(one)] == []
+
+
+def test_C4_only_words_that_ask_for_nothing_else_go_on():
+    resumes = "go on|Continue.|please continue|keep going|carry on with it"
+    resumes += "|続けて|続けてください|再開して|続きをお願いします"
+    others = "go on, but in Rust|continue with the tests|テストを続けて書いて|argparse にして|yes|stop"
+    assert [one for one in resumes.split("|") if not is_go_on(one)] == []
+    assert [one for one in others.split("|") if is_go_on(one)] == []

@@ -131,3 +131,13 @@ async def test_a_long_request_is_in_the_question_once_and_whole_J2():
     await put(model, extract_task_requirements(request))
     asked = model.requests[0].messages[-1].text
     assert asked.count(request) == 1
+
+
+async def test_C6_new_words_are_read_beside_the_requirements_so_far():
+    model = FakeModel(json.dumps({"requirements": [{"requirement": "b.py exists"}], "replaces": True}))
+    known = plain_requirements("a.py exists")
+    found, _ = await put(model, extract_task_requirements("a.py\n\nb.py instead", "", known, "b.py instead"))
+    asked = model.requests[0].messages[-1].text
+    assert "Requirements so far:\n- a.py exists" in asked
+    assert "Since then the user has said:\nb.py instead" in asked
+    assert ([one.requirement for one in found.requirements], found.replaces) == (["b.py exists"], True)

@@ -325,7 +325,12 @@ LIST = {
     "operation": "task_loop.run",
     "args": {"task_list": [action("write_file", path="b.txt", content="b\n")]},
 }
-REPORT = {"status": "success", "summary": "All is written.", "failures": [], "next_action": ""}
+REPORT: dict[str, Any] = {
+    "status": "success",
+    "summary": "All is written.",
+    "failures": [],
+    "next_action": "",
+}
 
 
 async def test_C4_a_stop_says_what_still_runs_and_a_second_one_ends_that(folder: Path, tmp_path: Path):

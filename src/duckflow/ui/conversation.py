@@ -335,7 +335,9 @@ class Conversation(Listener):
             return False
         if is_stop(line):
             self._screen.said(line)
-        elif name_command(self._context, line):
+            asyncio.get_running_loop().call_soon(self.stop)  # once the input line is empty
+            return True
+        if name_command(self._context, line):
             return True
         with errors_shown(self._writer):
             self._client.send(self._message(line))
