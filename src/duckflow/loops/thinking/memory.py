@@ -65,4 +65,5 @@ def _cured(objective: TaskObjective, lessons: Sequence[str]) -> Iterator[str]:
     """Yield what earlier verdicts found failing when it ran, and what has passed at the last verdict."""
     for check in objective.checks:
         said = replace(check, state="failed", detail="").text
-        yield from (line for line in lessons if check.good and line.startswith(said))
+        found = (line for line in lessons if check.good and line.startswith(said))
+        yield from (f"{check.name}{line.removeprefix(said)}" for line in found)
