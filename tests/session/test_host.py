@@ -273,6 +273,14 @@ async def test_C6_words_that_only_ask_to_stop_stop_the_work(folder: Path, tmp_pa
         assert host.state.finished.text == "Do it"
 
 
+async def test_C6_stop_in_the_message_field_is_a_no_to_the_open_question(folder: Path):
+    async with opened(folder, WRITE, decision("Never.")) as (host, _):
+        await host.send(SayMessage(text="Write a.txt"))
+        assert (await host.send(SayMessage(text="stop"), guest=True)).outcome == "consultation"
+        assert (await host.send(SayMessage(text="stop"), guest=True)).outcome == "stopped"
+        assert not (folder / "a.txt").exists()
+
+
 async def test_C6_a_guests_words_reach_the_work_of_a_program_too(folder: Path, tmp_path: Path):
     gate = Gate(tmp_path / "gate")
     answers = gate.hold(decision("Without.")), decision("With.")

@@ -93,7 +93,9 @@ class ChatLoop(SessionPart):
                 self._tasks.go_on()
                 return "deferred"
         await shielded(self._dispatcher.settle_background(cancelled=True))
-        return over or self._finish("interrupted")
+        if over is None:
+            self.interrupt()
+        return over or "interrupted"
 
     async def proposal(self) -> str | None:
         """Return the text that the open approval would write or run; None if the user can't edit it."""

@@ -189,7 +189,9 @@ class SessionHost:
                 return None
             case commands.SayMessage(text=said, pictures=()) if guest and not said.strip():
                 return "clients.not_offered"
-            case commands.SayMessage() if guest and state.question and state.approval is None:
+            case commands.SayMessage(text=said) if (
+                guest and state.question and state.approval is None and not is_stop(said)
+            ):
                 return None
             case _ if objection := commands.objection_to(command, state, guest=guest):
                 return objection
@@ -372,6 +374,8 @@ class SessionHost:
         match command:
             case commands.SayMessage(text=said) if habit := habit_of(said):
                 self.app.session.record(ErrorReported(key=f"habits.{habit}", notice=True))
+            case commands.SayMessage(text=said) if is_stop(said) and self.state.question is not None:
+                return await self._worked(chat.answer_in_words(said))
             case commands.SayMessage(text=said) if is_stop(said) and self._rests():
                 self.app.session.notify("clients.nothing_runs")
             case commands.SayMessage(text=said, pictures=pictures):
