@@ -84,7 +84,7 @@ def starts(rounds: int, home: str) -> None:
     env = {"HOME": home, "XDG_STATE_HOME": f"{home}/state", "DUCKFLOW_LANGUAGE": "en"}
     bare = [sys.executable, "-c", BARE]
     ours = [sys.executable, "-m", "duckflow", "--workspace", home, "--model", f"scripted:{script}"]
-    marks = {"bare": (bare, ">"), "duckflow": (ours, ">"), "engine": (ours, "[ Duckflow")}
+    marks = {"bare": (bare, ">"), "duckflow": (ours, ">"), "engine": (ours, "😎🧘💪")}
     took: dict[str, list[float]] = {name: [] for name in marks}
     for _ in range(rounds + 1):
         for name, (command, mark) in marks.items():

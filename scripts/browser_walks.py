@@ -125,7 +125,7 @@ def in_the_terminal_too(page: Page, start: Callable[..., Any], folder: Path, pro
     start([*tmux, "new-session", "-d", "-x", "100", "-y", "40", *program, "--workspace", str(folder)])
     try:
         wait_for("openai:any")
-        wait_for("[ Duckflow")
+        wait_for("😎🧘💪")
         press("First", "Enter")
         wait_for("+++ b/a.md")
         page.locator("#sessions a.asks").first.click()

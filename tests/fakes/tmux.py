@@ -128,7 +128,7 @@ def idle(shown: str) -> bool:
     """Whether the prompt is there, empty, and nothing is being done."""
     above, prompt, bar = shown.rpartition("\n>\n")
     busy = any(sign in above.rpartition("\n")[2] for sign in _TURNING)
-    return bool(prompt) and bar.startswith("[ ") and not busy
+    return bool(prompt) and " · " in bar and not busy
 
 
 def conversation_in(

@@ -257,6 +257,9 @@ class UiSettings(Frozen):
     notify: Literal["off", "bell", "desktop"] = "off"
     """Notification when Duckflow needs you or is done: a bell, or a desktop notice (OSC 9)."""
 
+    vitals: Literal["auto", "full"] = "auto"
+    """Vitals below the prompt: `auto` shows their numbers only when they matter, `full` always."""
+
     titles: bool = True
     """Let the fast model give each session a title, for `/resume` and `duckflow sessions list`."""
 

@@ -24,6 +24,10 @@ class EngineStatus(NamedTuple):
     """Size of the model's context window; None until it is known."""
     sandbox: str | None = None
     """Sandbox of commands; None while unknown, "none" if there is no sandbox."""
+    branch: str = ""
+    """Current git branch of the folder, or the beginning of the commit; empty outside a repository."""
+    all_vitals: bool = False
+    """True if the user always wants the whole vitals bar."""
 
 
 class EarlierSession(NamedTuple):

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from duckflow.config.loading import LoadedSettings, rows
 from duckflow.domain.commands import SessionCommand
@@ -32,6 +33,7 @@ from duckflow.store.sessions import Sessions
 
 _MOST_FILES = 5_000
 _DEPTH = 8
+_LONGEST_BRANCH = 40
 
 
 class LocalSession:
@@ -44,7 +46,7 @@ class LocalSession:
         self._files: Sequence[str] = ()
         self._listed_models: Sequence[str] = ()
         self.extensions: Extensions = host.app.extensions
-        self.status = EngineStatus()
+        self.status = EngineStatus(all_vitals=loaded.settings.ui.vitals == "full")
 
     @property
     def state(self) -> AgentState:
@@ -78,6 +80,7 @@ class LocalSession:
     async def keep_ready(self) -> None:
         """Prepare sandbox, files and model; refresh the files and the window whenever work ends."""
         updates = self.updates()
+        await self._learn_branch()
         self._set_status(self.status._replace(sandbox=(await self._app.shell.sandbox()).level))
         await self._list_files()
         if self._app.mcp is not None:
@@ -86,6 +89,7 @@ class LocalSession:
         await self._learn_window()
         async for update in updates:
             if isinstance(update, StatusChanged) and not update.busy and not self.busy:
+                await self._learn_branch()
                 await self._list_files()
                 await self._learn_window()
 
@@ -171,7 +175,24 @@ class LocalSession:
         with suppress(ProviderError):  # the next message fails with the same error, and reports it
             self._set_status(self.status._replace(window=(await self._app.model.traits()).window))
 
+    async def _learn_branch(self) -> None:
+        branch = await asyncio.to_thread(_branch_of, self._app.workspace.root)
+        self._set_status(self.status._replace(branch=branch))
+
     def _set_status(self, status: EngineStatus) -> None:
         if status != self.status:
             self.status = status
             self.host.show_status()
+
+
+def _branch_of(root: Path) -> str:
+    """Return the current git branch, or the beginning of the commit; empty outside a repository. Blocking."""
+    with suppress(OSError, ValueError):
+        for folder in (root, *root.parents):
+            place = folder / ".git"
+            if place.is_file():  # a worktree or a submodule
+                place = folder / place.read_text("utf-8").removeprefix("gitdir:").strip()
+            if place.is_dir():
+                head = (place / "HEAD").read_text("utf-8").strip()
+                return head.removeprefix("ref: refs/heads/")[:_LONGEST_BRANCH] if "/" in head else head[:7]
+    return ""

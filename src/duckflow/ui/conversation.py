@@ -274,7 +274,8 @@ class Conversation(Listener):
         state = self._client.state
         queued = (*self._client.waiting, *self._keyboard.inbox, *self._restored)
         activity = self._screen.activity.lines(state, queued, columns)
-        return PromptView(activity, bar_lines(state, self._client.status, columns))
+        busy_s = time.monotonic() - self._began if self._busy else None
+        return PromptView(activity, bar_lines(state, self._client.status, columns, busy_s))
 
     def handle_line(self, line: str) -> bool:
         """Run a slash command if it need not wait, and send a message to the current work (C6).

@@ -45,6 +45,11 @@ def face_of(name: VitalName, value: float) -> str:
     return next((face for least, face in _FACES[name] if value >= least), _FACES[name][-1][1])
 
 
+def is_low(name: VitalName, value: float) -> bool:
+    """Return whether a vital is so low that its face shows trouble."""
+    return value < _FACES[name][1][0]
+
+
 def sparkline(values: Sequence[float], width: int) -> str:
     """Draw values from 0 to 1 as a row of bars, newest on the right. The oldest are cut off (H7)."""
     newest = values[-width:] if width > 0 else ()
