@@ -108,3 +108,24 @@ def test_M2_context_in_a_conversation_with_vi_keys(folder: Path):
         terminal.wait_for(": hi there")
         terminal.type("\r")
         terminal.wait_for("Hello.")
+
+
+def test_M1_a_notice_is_sent_where_the_terminal_shows_it_and_the_title_says_what_goes_on(folder: Path):
+    write = decision("", action("write_file", path="a.txt", content="neu\n"))
+    with conversation(folder, write, env={"TERM_PROGRAM": "WezTerm"}) as terminal:
+        ready(terminal)
+        terminal.wait_until(lambda: terminal.screen.title == f"🦆 {folder.name}")
+        terminal.type("Write a.txt\r")
+        terminal.wait_for("Allow it?")
+        terminal.wait_until(lambda: terminal.screen.title == f"❓ {folder.name}")
+        assert b"\x1b]9;" in terminal.raw
+        terminal.type("\x03")
+        terminal.wait_until(lambda: terminal.screen.title == f"🦆 {folder.name}")
+        terminal.type("\x04")
+        assert terminal.wait_for_end() == 0
+        assert b"\x1b[23;2t" in terminal.raw, "the title from before is back"
+    with conversation(folder, write, env={"TERM_PROGRAM": "tmux"}) as terminal:
+        ready(terminal)
+        terminal.type("Write a.txt\r")
+        terminal.wait_for("Allow it?")
+        assert b"\x1b]9;" not in terminal.raw

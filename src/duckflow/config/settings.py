@@ -254,8 +254,9 @@ class UiSettings(Frozen):
     theme: Literal["auto", "light", "dark", "none"] = "auto"
     """Colours: `auto` uses those of your terminal, `light` and `dark` suit its background."""
 
-    notify: Literal["off", "bell", "desktop"] = "off"
-    """Notification when Duckflow needs you or is done: a bell, or a desktop notice (OSC 9)."""
+    notify: Literal["auto", "off", "bell", "desktop"] = "auto"
+    """Notification when Duckflow needs you or is done: a bell, or a desktop notice (OSC 9). `auto` sends
+    notices where the terminal is known to show them."""
 
     vitals: Literal["auto", "full"] = "auto"
     """Vitals below the prompt: `auto` shows their numbers only when they matter, `full` always."""

@@ -146,9 +146,16 @@ class Conversation(Listener):
 
     async def _tick(self) -> None:
         while True:
+            self._entitle()
             await asyncio.sleep(_TICK_S)
             if self._busy:
                 self._keyboard.refresh()
+
+    def _entitle(self) -> None:
+        """Show in the terminal's title whether Duckflow works, waits for an answer, or is done."""
+        state = self._client.state
+        sign = "❓" if state.question is not None else "⏳" if self._busy else "🦆"
+        self._frontend.entitle(f"{sign} {Path(state.workspace).name}")
 
     async def _until(self, met: Callable[[], bool]) -> None:
         while not met():

@@ -13,14 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from duckflow.ui.input.keyboard import Keyboard, PlainKeyboard
-from duckflow.ui.output.escaping import visible
+from duckflow.ui.output.escaping import on_one_line, visible
 from duckflow.ui.output.writer import Theme, Writer, use_theme
 
 if TYPE_CHECKING:
     from duckflow.domain.session_client import SessionClient
     from duckflow.ui.input.prompt import Prompt
 
-Notices = Literal["off", "bell", "desktop"]
+Notices = Literal["auto", "off", "bell", "desktop"]
+_SHOW_NOTICES = ("iTerm.app", "WezTerm", "ghostty", "xterm-kitty", "xterm-ghostty")
+"""Terminals that show the notices of OSC 9, by TERM_PROGRAM or TERM."""
+_WITHOUT_TITLE = ("linux", "eterm-color")
 QUIET_S = 0.6
 """Pause in typing, in seconds, after which a question takes the keyboard: earlier keys are no answer."""
 
@@ -33,6 +36,7 @@ class Frontend:
     writer: Writer
     prompt: "Prompt | None" = None
     notices: Notices = "off"
+    _title: str = ""
 
     def attach(self, client: "SessionClient") -> None:
         """Suggest names from this session while the user types."""
@@ -53,9 +57,22 @@ class Frontend:
             self.prompt.adapt(theme, vi=vi)
 
     def notify(self, said: str) -> None:
-        """Alert the user by bell or desktop notification, if they chose one."""
-        sequence = {"off": "", "bell": "\a", "desktop": f"\x1b]9;{visible(said)}\x07"}[self.notices]
-        if self.prompt is not None and sequence:
+        """Alert the user by bell or desktop notification."""
+        known = {os.environ.get("TERM_PROGRAM"), os.environ.get("TERM")} & {*_SHOW_NOTICES}
+        notices = ("desktop" if known else "off") if self.notices == "auto" else self.notices
+        sequence = {"off": "", "bell": "\a", "desktop": f"\x1b]9;{visible(said)}\x07"}[notices]
+        if sequence:
+            self._send(sequence)
+
+    def entitle(self, title: str) -> None:
+        """Show this as the title of the terminal; an empty one brings back the title from before."""
+        if title != self._title and os.environ.get("TERM") not in _WITHOUT_TITLE:
+            save = "" if self._title else "\x1b[22;2t"
+            self._send(f"{save}\x1b]2;{on_one_line(title)}\x1b\\" if title else "\x1b]2;\x1b\\\x1b[23;2t")
+            self._title = title
+
+    def _send(self, sequence: str) -> None:
+        if self.prompt is not None:
             self.prompt.output.write_raw(sequence)
             self.prompt.output.flush()
 

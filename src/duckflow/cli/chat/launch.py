@@ -32,4 +32,5 @@ async def _launch(work: str, wanted: ConversationOptions | str) -> None:
         if loading.done():  # otherwise the user left before it was loaded
             await getattr(loading.result(), work)(wanted, frontend)
     finally:
+        frontend.entitle("")
         await frontend.keyboard.stop()
