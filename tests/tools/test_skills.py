@@ -73,7 +73,7 @@ async def test_L6_without_skills_nothing_is_said_of_them(folder: Path):
 @every_row("count", [1, 20, 100, 2000])
 def test_L6_names_keep_to_their_budget(count: int):
     skills = [Skill(name=f"skill-{n}", description="long " * 200, place="x") for n in range(count)]
-    assert estimate_tokens(_summary(skills, 400)) < 400 + 40
+    assert estimate_tokens(_summary(skills, 1_000)) < 1_000 + 40
 
 
 @every_row(
@@ -90,7 +90,8 @@ def test_L6_names_keep_to_their_budget(count: int):
 )
 def test_L6_a_command_is_the_message_it_stands_for(body, typed, said):
     commands = [CustomCommand(name="a", body=body), CustomCommand(name="help", body="mine")]
-    assert find_custom(typed, commands) == said
+    found = find_custom(typed, commands)
+    assert (found and found.body) == said
     assert find_custom("/help", commands) is None
 
 
@@ -102,15 +103,60 @@ def test_L6_commands_come_from_the_user_and_from_a_project_that_is_trusted(folde
         (root / "git" / f"{said}.md").write_text(f"# About {said}\n")
         (root / "no.txt").write_text("x")
     places = config_dir() / "commands"
-    untrusted = read_commands(places, load(folder, environ={}).project)
+    untrusted = read_commands([places], load(folder, environ={}).project)
     assert {one.name: one.description for one in untrusted} == {"both": "mine", "git:mine": "About mine"}
-    trusted = {one.name: one for one in read_commands(places, load(folder, trusted=True, environ={}).project)}
+    trusted = {
+        one.name: one for one in read_commands([places], load(folder, trusted=True, environ={}).project)
+    }
     assert {name: one.own for name, one in trusted.items()} == {
         "both": False,
         "git:mine": False,
         "git:theirs": True,
     }
     assert (trusted["both"].body, trusted["both"].takes) == ("mine $1", "[file]")
+
+
+async def test_L6_skills_of_another_agent_count_and_scripts_of_the_users_run_in_the_sandbox(
+    folder: Path, own_home: Path
+):
+    for root in (folder, own_home):
+        add_skill(root, f"of-{root.name}")
+        (root / ".agents").rename(root / ".claude")
+    script = own_home / ".claude" / "skills" / f"of-{own_home.name}" / "say.sh"
+    script.write_text("echo from the skill\n", "utf-8")
+    run = decision("", {"operation": "shell.run", "args": {"command": f"sh {script}"}})
+    async with engine(folder, run, decision("Done."), mode="auto") as duck:
+        assert {one.name for one in duck.app.extensions.skills} == {
+            f"of-{folder.name}",
+            f"of-{own_home.name}",
+        }
+        if (await duck.app.shell.sandbox()).level not in ("namespaces", "bubblewrap"):
+            pytest.skip("no namespaces here")
+        await duck.app.chat.say("go")
+        assert "from the skill" in duck.of(ActionFinished)[0].text
+
+
+def test_L6_with_seventeen_skills_the_descriptions_still_tell_them_apart():
+    start = "Use this skill whenever the user wants to work with files of the kind "
+    skills = [Skill(name=f"kind-{n}", description=f"{start}number {n}. " * 5, place="x") for n in range(17)]
+    assert all(f"{start}number {n}" in _summary(skills, 1_000) for n in range(17))
+
+
+def test_L6_lines_of_a_command_run_before_its_message_and_allowed_tools_is_said_to_have_no_effect(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    (own := Path.home() / ".claude" / "commands").mkdir(parents=True)
+    (own / "greet.md").write_text("---\nallowed-tools: Bash(echo:*)\n---\nSay it: !`echo for-$1`")
+    script = write_script(tmp_path / "script.jsonl", [decision("Hello.")])
+    told = RunFlags(task="/greet Ann", workspace=folder, model=f"scripted:{script}", json=True)
+    assert run_with(told) == 0
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    kinds = [one["type"] for one in said]
+    assert kinds.index("action_finished") < kinds.index("user_message")
+    assert "for-Ann" in next(one for one in said if one["type"] == "action_finished")["text"]
+    message = next(one for one in said if one["type"] == "user_message")
+    assert message["text"] == "Say it: `echo for-Ann` (its output is above)"
+    assert "skills.allows" in [one.get("key") for one in said]
 
 
 def test_L6_a_command_works_without_a_terminal(

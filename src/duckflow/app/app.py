@@ -138,7 +138,7 @@ class App:
             hooks=extensions.hooks,
             plugins=extensions.plugins.facts,
             skills=skills,
-            commands=read_commands(config_dir() / COMMANDS_FOLDER, project),
+            commands=read_commands((home / ".claude/commands", config_dir() / COMMANDS_FOLDER), project),
         )
         self.problems = (*database.notices, *rules.now.problems, *extensions.plugins.problems)
         self.started = _started(opening, choice, session)

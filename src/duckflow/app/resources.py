@@ -29,6 +29,7 @@ from duckflow.safety.redaction.values import known_secrets
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.store.event_log import SqliteEventLog
 from duckflow.tools.searching.ripgrep import find_ripgrep
+from duckflow.tools.skills import user_skills
 
 
 class SessionResources:
@@ -52,7 +53,9 @@ class SessionResources:
         self.snapshots = Snapshots(self.workspace, self.kept, self.ripgrep, *most)
         stack.callback(self.snapshots.close)
         open_shell = partial(Shell, settings=settings.shell, closed=closed, env=env, programs=OWN_PROGRAMS)
-        self.shell = open_shell(root, copies=state_dir() / COPIES)
+        home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path's own can raise
+        skills = user_skills(home) if settings.skills.enabled else ()
+        self.shell = open_shell(root, copies=state_dir() / COPIES, reads=skills)
         stack.push_async_callback(self.shell.aclose)
         self.steps = Steps(self.session, settings.transitions)
         gate = (self.workspace, self.shell.sandbox, settings.gate, settings.shell.network)

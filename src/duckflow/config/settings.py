@@ -291,7 +291,7 @@ class SkillSettings(Frozen):
     enabled: bool = True
     """Offer skills to the model."""
 
-    prompt_tokens: Annotated[int, Field(ge=50, le=20_000)] = 400
+    prompt_tokens: Annotated[int, Field(ge=50, le=20_000)] = 1_000
     """Maximum tokens of the skills' names and descriptions in each prompt."""
 
 

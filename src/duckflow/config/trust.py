@@ -20,7 +20,7 @@ PROJECT_FILE = "duckflow.toml"
 TRUST_FILE = "trust.json"
 PROJECT_HOOKS = ".agents/hooks.json"
 PROJECT_SERVERS = ".mcp.json"
-PROJECT_COMMANDS = ".agents/commands"
+PROJECT_COMMANDS = (".agents/commands", ".claude/commands")
 _HOOK_SCRIPTS = ".agents/hooks"
 _MOST_FILES, _MOST_FOLDERS = 200, 5
 
@@ -65,7 +65,7 @@ def acting_files(folder: Path) -> list[str]:
     alone = [
         name for name in (PROJECT_FILE, PROJECT_HOOKS, PROJECT_SERVERS) if os.path.lexists(folder / name)
     ]
-    found = [path for below in (_HOOK_SCRIPTS, PROJECT_COMMANDS) for path in files_below(folder, below)]
+    found = [path for below in (_HOOK_SCRIPTS, *PROJECT_COMMANDS) for path in files_below(folder, below)]
     return [*alone, *sorted(found)[:_MOST_FILES]]
 
 

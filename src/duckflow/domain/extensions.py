@@ -7,6 +7,7 @@ from duckflow.domain.frozen import Frozen
 from duckflow.domain.lines import TextLine
 from duckflow.domain.patterns import lazy_regex
 
+_RUNS = lazy_regex(r"!`([^`\n]+)`")
 _PLACE = lazy_regex(r"\$(?:ARGUMENTS\b|\{ARGUMENTS\}|([1-9])\b)")
 
 HookEvent = Literal[
@@ -54,7 +55,7 @@ class Skill(Frozen):
     name: str
     description: str
     place: str
-    """Folder of the skill, relative to its root."""
+    """Folder of the skill, relative to the project or to the user's home."""
     own: bool = False
     """True for a skill of the project, false for one of the user."""
 
@@ -67,6 +68,8 @@ class CustomCommand(Frozen):
     description: str = ""
     takes: str = ""
     """Arguments of the command, as the help shows them."""
+    allows: bool = False
+    """True if it wants to allow tools (`allowed-tools`), which has no effect."""
     own: bool = False
     """True for a command of the project, false for one of the user."""
 
@@ -80,6 +83,12 @@ class CustomCommand(Frozen):
 
         filled, places = _PLACE.subn(fill, self.body)
         return filled if places or not argument else f"{filled}\n\n{argument}"
+
+
+def split_runs(message: str) -> tuple[str, tuple[str, ...]]:
+    """Return a command's message without the marks of its `!` lines, and what to run before it."""
+    runs = tuple(dict.fromkeys(_RUNS.findall(message)))
+    return _RUNS.sub(r"`\1` (its output is above)", message), runs
 
 
 class PluginFacts(Frozen):

@@ -26,6 +26,7 @@ from duckflow.domain.events import (
     StoredEvent,
     TaskReported,
 )
+from duckflow.domain.extensions import split_runs
 from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.frozen import replace
 from duckflow.domain.habits import habit_of
@@ -426,12 +427,24 @@ class SessionHost:
         """Expand a user-defined command or a prompt of an MCP server to its text."""
         prompt = read_prompt(said)
         if prompt is None:
-            return find_custom(said, self.app.extensions.commands) or said
+            return await self._expand(said)
         if self.app.mcp is None:
             raise UsageError("mcp.no_prompt", name=prompt.name)
         await self.app.mcp.ready()
         server, _, name = prompt.name.partition(".")
         return await self.app.mcp.prompt(server, name, prompt.argument)
+
+    async def _expand(self, said: str) -> str:
+        """Return the message of a custom command, after running its `!` lines; other messages unchanged."""
+        custom = find_custom(said, self.app.extensions.commands)
+        if custom is None:
+            return said
+        if custom.allows:
+            self.app.session.notify("skills.allows", name=custom.name)
+        message, runs = split_runs(custom.body)
+        for run in runs:
+            await self._run_shell(run)
+        return message
 
     async def _undo(self, wanted: str, upto: str | None) -> UndoReport:
         undoing = self.app.undoing

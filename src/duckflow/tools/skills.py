@@ -1,7 +1,7 @@
 """Tool skill.read: instructions for a kind of work, read when needed. The prompt has only names (L6)."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field
 
-from duckflow.config.files.markdown import SKILL_FILE, SKILLS_FOLDER, describe_skill, skill_folders
+from duckflow.config.files.markdown import SKILL_FILE, SKILL_FOLDERS, describe_skill, skill_folders
 from duckflow.domain.errors import ToolError, UserError
 from duckflow.domain.extensions import Skill
 from duckflow.domain.frozen import Frozen
@@ -22,7 +22,7 @@ from duckflow.tools.catalogue import Tool, ToolResult
 SKILL = "skill.read"
 _MOST_BYTES = 200_000
 _MOST_FILES = 50
-_LENGTHS = (300, 150, 80, 40)
+_LENGTHS = (400, 300, 200, 150, 100, 70, 40)
 """Lengths of descriptions in the prompt, in characters. The first with which all skills fit is used."""
 
 
@@ -35,15 +35,22 @@ class ReadSkill(Frozen):
 
 def find_skills(workspace: Workspace, home: Path) -> tuple[Skill, ...]:
     """Return the skills of the user and of the project. If two have the same name, the user's is used."""
-    roots = {home / SKILLS_FOLDER: home, workspace.root / SKILLS_FOLDER: None}
     found: dict[str, Skill] = {}
-    for root, users in reversed(roots.items()):
-        for place in skill_folders(root):
+    for users, folder in ((users, folder) for users in (None, home) for folder in SKILL_FOLDERS):
+        for name in skill_folders((users or workspace.root) / folder):
             with suppress(ToolError, UserError):  # skips a skill that can't be read
-                content = _read(place, SKILL_FILE, workspace, users)
-                skill = describe_skill(place, content, own=users is None)
+                content = _read(f"{folder}/{name}", SKILL_FILE, workspace, users)
+                skill = describe_skill(f"{folder}/{name}", content, own=users is None)
                 found[skill.name] = skill
     return tuple(found.values())
+
+
+def user_skills(home: Path) -> Iterator[str]:
+    """Yield the user's folders with skills, which commands may read: skills can contain scripts."""
+    for root in (home / folder for folder in SKILL_FOLDERS):
+        yield from (
+            str(path) for name in skill_folders(root) for path in {root / name, (root / name).resolve()}
+        )
 
 
 def skill_tools(
@@ -58,14 +65,14 @@ def skill_tools(
         skill = known.get(args.name)
         if skill is None:
             raise ToolError(f"There is no skill {args.name[:100]}. There are: {', '.join(known)}.")
-        users, where = (None, "") if skill.own else (home, f" in {home / SKILLS_FOLDER / skill.place}")
+        users, where = (None, "") if skill.own else (home, f" in {home / skill.place}")
         content = await asyncio.to_thread(_read, skill.place, args.file, workspace, users)
         path = next(iter(targets(args)), None)
         return ToolResult(text=f"[skill {skill.name}{where}]\n{content}", path=path)
 
     def targets(args: ReadSkill) -> tuple[str, ...]:
         skill = known.get(args.name)
-        return (f"{SKILLS_FOLDER}/{skill.place}/{args.file}",) if skill is not None and skill.own else ()
+        return (f"{skill.place}/{args.file}",) if skill is not None and skill.own else ()
 
     if not skills:
         return ()
@@ -78,8 +85,8 @@ def _read(place: str, file: str, workspace: Workspace, home: Path | None) -> str
     if ".." in PurePosixPath(file).parts or file.startswith("/"):
         raise ToolError(f"{file[:100]} is not a file of this skill.")
     if home is None:
-        return _with_files(workspace, PurePosixPath(SKILLS_FOLDER, place), file)
-    with closing(Workspace(home / SKILLS_FOLDER / place)) as only:
+        return _with_files(workspace, PurePosixPath(place), file)
+    with closing(Workspace(home / place)) as only:
         return _with_files(only, PurePosixPath(), file)
 
 

@@ -1,7 +1,7 @@
 """Markdown files for commands and skills: fields between `---` lines at the top, then text."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from duckflow.config.toml_file import read_text
@@ -10,7 +10,8 @@ from duckflow.domain.extensions import CustomCommand, Skill
 from duckflow.domain.patterns import lazy_regex
 
 COMMANDS_FOLDER = "commands"
-SKILLS_FOLDER = ".agents/skills"
+SKILL_FOLDERS = (".claude/skills", ".agents/skills")
+"""Folders with skills, in a project and in the user's home. Of equal names, the last one is used."""
 SKILL_FILE = "SKILL.md"
 _KEY = lazy_regex(r"([\w-]+):\s*(.*)")
 _NAME = lazy_regex(r"\w[\w:.-]{0,63}")
@@ -41,14 +42,20 @@ def _unquoted(value: str) -> str:
     return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" else value
 
 
-def read_commands(folder: Path, project: Mapping[str, str]) -> tuple[CustomCommand, ...]:
+def read_commands(folders: Iterable[Path], project: Mapping[str, str]) -> tuple[CustomCommand, ...]:
     """Return the commands of the user and of a trusted project. Of equal names, the user's is used."""
     theirs = {
-        str(PurePosixPath(path).relative_to(PROJECT_COMMANDS)): content
+        str(PurePosixPath(path).relative_to(below)): content
+        for below in reversed(PROJECT_COMMANDS)
         for path, content in project.items()
-        if path.startswith(f"{PROJECT_COMMANDS}/")
+        if path.startswith(f"{below}/")
     }
-    mine = {name: read_text(folder / name) or "" for name in sorted(files_below(folder, "."))}
+    mine = {
+        name: read_text(folder / name) or ""
+        for folder in folders
+        for name in sorted(files_below(folder, "."))
+        if name.endswith(".md")
+    }
     found = [*_commands(theirs, own=True), *_commands(mine, own=False)]
     return tuple({command.name: command for command in found}.values())
 
@@ -65,6 +72,7 @@ def _commands(files: Mapping[str, str], *, own: bool) -> Iterator[CustomCommand]
             body=body,
             description=" ".join(said.get("description", first).split())[:_DESCRIPTION],
             takes=" ".join(said.get("argument-hint", "").split()),
+            allows="allowed-tools" in said,
             own=own,
         )
 
@@ -80,14 +88,14 @@ def skill_folders(root: Path) -> list[str]:
     ]
 
 
-def describe_skill(folder: str, content: str, *, own: bool) -> Skill:
+def describe_skill(place: str, content: str, *, own: bool) -> Skill:
     """Return a skill, with the name and description in its file."""
     said, body = split_front(content)
     name = said.get("name", "")
     about = said.get("description") or next((line.strip("# ") for line in body.split("\n") if line), "")
     return Skill(
-        name=name if _NAME.fullmatch(name) else folder,
+        name=name if _NAME.fullmatch(name) else PurePosixPath(place).name,
         description=" ".join(about.split())[:_DESCRIPTION],
-        place=folder,
+        place=place,
         own=own,
     )

@@ -58,9 +58,10 @@ class Shell:
         env: Mapping[str, str] | None = None,
         copies: Path | None = None,
         programs: Iterable[Path] = (),
+        reads: Iterable[str] = (),
         probe: Probe = PROBE,
     ) -> None:
-        """Commands can't see `closed` folders; they can see `programs`, which are folders that PATH lacks."""
+        """Commands can't see `closed` folders; they see `programs`, folders that PATH lacks, and `reads`."""
         self.workspace = Path(os.path.realpath(workspace))
         """Folder in which commands run."""
         self.settings = settings
@@ -71,7 +72,7 @@ class Shell:
         self._probe = probe
         self._probing = asyncio.Lock()
         self._launcher = Launcher()
-        self._view = ShellView(self.workspace, closed, self._env, self._launcher, programs)
+        self._view = ShellView(self.workspace, closed, self._env, self._launcher, programs, reads)
         self._place = copies
         self._request = ""
         self._folders: CopyFolders | None = None

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from duckflow.domain.extensions import CustomCommand
+from duckflow.domain.frozen import replace
 from duckflow.domain.model import EFFORTS
 from duckflow.domain.modes import MODES
 from duckflow.domain.patterns import lazy_regex
@@ -148,8 +149,8 @@ def read_command(line: str) -> TypedCommand | None:
     return TypedCommand(name, *rest)
 
 
-def find_custom(line: str, commands: Iterable[CustomCommand]) -> str | None:
-    """Return the message for which a custom command stands. None for all other lines."""
+def find_custom(line: str, commands: Iterable[CustomCommand]) -> CustomCommand | None:
+    """Return the custom command in a line, with its arguments filled in. None for all other lines."""
     if not line.startswith(SLASHES):
         return None
     word, *rest = re.split(r"\s+", line[1:].strip(), maxsplit=1)
@@ -157,7 +158,7 @@ def find_custom(line: str, commands: Iterable[CustomCommand]) -> str | None:
     if name in COMMANDS or name in _ALIASES:
         return None
     found = next((one for one in commands if one.name == name), None)
-    return found.expand(*rest or [""]) if found else None
+    return replace(found, body=found.expand(*rest or [""])) if found else None
 
 
 def read_prompt(line: str) -> TypedCommand | None:
