@@ -104,6 +104,30 @@ async def test_J1_J3_a_reply_after_a_refused_change_is_no_talk(folder: Path):
             assert len(duck.of(Evaluated)) == 3
 
 
+@every_row(
+    ("reply", "done"),
+    [("As you like: nothing was changed.", True), ("I created memo.md.", False), (CLAIM, False)],
+)
+@every_row("profile", ["general_chat", "file_operation"])
+async def test_J3_a_change_that_the_user_refused_is_not_missed_but_no_claim_makes_it_done(
+    tmp_path: Path, reply: str, done: bool, profile: str
+):
+    folder = tmp_path / f"{reply[:9]}{profile}"
+    folder.mkdir()
+    wanted = {"requirements": [{"requirement": "memo.md is there", "asks_for": "change"}]}
+    content = {"requirement_scores": [{"requirement": "1", "score": 1.0, "evidence": ["reply", "e1"]}]}
+    answers = [
+        decision("", action("write_file", path="memo.md", content="x\n")),
+        *[decision(reply, task_profile=profile)] * 4,
+    ]
+    questions = {"RequirementList": [wanted] * 2, "SatisfactionEvaluation": [content] * 9}
+    with ModelServer(play(*answers, **questions)) as server:
+        async with engine(folder, server=server, mode="ask") as duck:
+            await duck.app.chat.say("Write memo.md")
+            outcome = await duck.app.chat.answer(AnswerApproval(yes=False, reason="I don't need it any more"))
+    assert (outcome == "done") is done
+
+
 OLD = "def add(a, b):\n    return a + b\n\n\ndef half(a):\n    return a\n"
 TESTS = """from calc import add, half
 

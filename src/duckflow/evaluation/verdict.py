@@ -20,7 +20,7 @@ from duckflow.domain.work.objective import (
     RequirementScore,
     SatisfactionEvaluation,
 )
-from duckflow.evaluation.facts import Fact, verification_of
+from duckflow.evaluation.facts import Fact, claimed_files, verification_of
 from duckflow.services.evaluation import ScoreDraft, VerdictDraft, plain_requirements
 
 DONE_AT = 0.8
@@ -165,7 +165,10 @@ def _citable(case: EvaluationCase, item: RequirementItem) -> set[str]:
     """Return ids of the evidence that can support a requirement. The reply counts if it had no sources."""
     asks_for = item.asks_for or ("information" if case.information else "change")
     if asks_for == "change":
-        return {one.evidence_id for one in case.evidence if one.supports == "change"}
+        done = {one.evidence_id for one in case.evidence if one.supports == "change"}
+        # A refused change is not wanted any more, so words may be enough, unless they claim that it was made.
+        settled = case.unwanted and not claimed_files(case.reply)
+        return done | ({REPLY, *(line.partition(" ")[0] for line in case.unwanted)} if settled else set())
     if not case.reply.strip():
         return set()
     sources = {one.evidence_id for one in case.evidence if one.supports != "nothing"}
