@@ -17,6 +17,7 @@ from duckflow.domain.commands import (
     AnswerShown,
     CancelWork,
     ChangePermission,
+    CompactConversation,
     DeclineAndStop,
     ForkSession,
     RewindWork,
@@ -371,3 +372,19 @@ async def test_M2_the_conversations_of_a_folder_can_be_searched(folder: Path):
             assert session.session_id == first
             assert said in found
         assert client.search("numbers odd") == []
+
+
+async def test_M2_a_compacted_conversation_is_shorter_and_opens_with_a_recap(folder: Path):
+    answers = [decision(f"Answer {number}. " + "word " * 500) for number in range(4)]
+    async with opened(folder, *answers) as (host, _):
+        client = LocalSession(host, load(folder, trusted=False, flags={}))
+        for number in range(4):
+            await host.send(SayMessage(text=f"Question {number}"))
+        before = await client.context()
+        await host.send(CompactConversation())
+        after = await client.context()
+        assert sum(after.tokens.values()) < sum(before.tokens.values()) * 3 // 4
+        assert "Answer 0" in after.recap
+        assert not before.recap
+        again = await client.context()
+        assert again.tokens == after.tokens

@@ -140,6 +140,10 @@ class RateRequest(Frozen):
     rating: int
 
 
+class CompactConversation(Frozen):
+    """Shorten the conversation in the model's prompts: a recap replaces older parts."""
+
+
 class SetModel(Frozen):
     """Use another model from now on."""
 
@@ -161,7 +165,7 @@ class ForgetMemories(Frozen):
 SessionCommand = (
     (_Sendable | AnswerInWords | DeclineAndStop | ContinueWork | AskAboutUnknown)
     | (RunShellCommand | StopBackground | ChangePermission | RateRequest)
-    | (SetModel | ForkSession | ForgetMemories)
+    | (SetModel | CompactConversation | ForkSession | ForgetMemories)
 )
 """All commands. Clients in the session's own process may send any of them."""
 

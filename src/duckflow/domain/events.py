@@ -16,6 +16,7 @@ from duckflow.domain.pacing.vitals import FocusEvent, Vitals
 from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.domain.questions.consultation import ChooseWay, Consultation, ConsultationKind
 from duckflow.domain.session_events import (
+    Compacted,
     EffortChanged,
     ErrorReported,
     HookRan,
@@ -428,6 +429,7 @@ Event = Annotated[
     | Reply
     | UsageReported
     | ModeChanged
+    | Compacted
     | PermissionChanged
     | ModelChanged
     | EffortChanged

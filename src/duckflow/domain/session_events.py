@@ -47,6 +47,12 @@ class PermissionChanged(Frozen):
     change: Literal["here", "everywhere", "revoked"]
 
 
+class Compacted(Frozen):
+    """The user asked to shorten the conversation in the model's prompts: a recap replaces older parts."""
+
+    type: Literal["compacted"] = "compacted"
+
+
 class ModelChanged(Frozen):
     """The user chose another model for the rest of the session."""
 

@@ -196,6 +196,8 @@ class AgentState(Frozen):
     approval: Approval | None = None
     approved: str | None = None
     """Digest of the action that the user approved. It is used once."""
+    compactions: int = 0
+    """How often the user has asked to shorten the conversation."""
     allowed: tuple[ApprovalScope, ...] = ()
     """Kinds of actions that the user always allows, until the session is opened again."""
     refused: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ from duckflow.domain.commands import SessionCommand, SessionResult, last_change,
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError, UsageError, UserError
 from duckflow.domain.events import (
+    Compacted,
     EffortChanged,
     ErrorReported,
     ModeChanged,
@@ -407,6 +408,8 @@ class SessionHost:
                 session, log, undoing = app.session, app.log, app.undoing
                 report = await rewind(session, log, undoing, before, conversation=conversation, files=files)
                 return SessionResult(report=report)
+            case commands.CompactConversation():
+                self.app.session.record(Compacted())
             case commands.SetModel(name=name):
                 await self.app.model.change(full_name(name))
             case _:

@@ -145,6 +145,8 @@ def _apply(state: AgentState, event: Event) -> AgentState:
             return remember(replace(replied, closing=""), TranscriptEntry(role="assistant", text=event.text))
         case events.ModeChanged():
             return replace(state, mode=event.mode)
+        case events.Compacted():
+            return replace(state, compactions=state.compactions + 1)
         case events.PermissionChanged():
             gone = (event.kind,) if event.change == "revoked" else ()
             return replace(state, allowed=tuple(one for one in state.allowed if one not in gone))

@@ -28,6 +28,8 @@ class PromptHistory:
         """True if the oldest entries have been dropped from the state itself since the last recap."""
         self._let_go = 0
         """Number of results among the entries that were dropped from the state."""
+        self._compactions = 0
+        """Compactions asked for by the user that were carried out."""
         self.recap = ""
         """Summary that replaces the entries that were left out."""
 
@@ -78,8 +80,10 @@ class PromptHistory:
         `limit` is the hard limit for entries that are never left out.
         """
         lines, room = self._lines, Room(most, max(limit or 0, most))
-        trimmer = Trimmer(lines, self._state, room) if lines.tokens > room.most else None
-        due = trimmer if trimmer and trimmer.is_due() else None
+        wanted = self._state.compactions > self._compactions
+        self._compactions = self._state.compactions
+        trimmer = Trimmer(lines, self._state, Room(0, room.limit) if wanted else room)
+        due = trimmer if wanted or (lines.tokens > room.most and trimmer.is_due()) else None
         if due:
             lines.remove([line for line in lines.shown if line.at < 0 and line.kind == "words"])
             await due.trim()

@@ -310,6 +310,15 @@ async def show_context(context: CommandContext) -> None:
     context.writer.raw(context_text(await context.client.context(), context.writer.columns))
 
 
+async def compact(context: CommandContext) -> None:
+    """Replace older parts of the conversation by a recap, and say how much shorter the prompt is."""
+    before = sum((await context.client.context()).tokens.values())
+    await carry_out(context, commands.CompactConversation())
+    after = sum((await context.client.context()).tokens.values())
+    key = "context.compacted" if after < before else "context.not_compacted"
+    context.writer.line(text(key, before=f"{before:,}", after=f"{after:,}"))
+
+
 async def rate(context: CommandContext, argument: str) -> None:
     """Record the user's rating of the last request."""
     if argument.isdecimal() and 1 <= int(argument) <= _MOST_RATING:
@@ -397,6 +406,8 @@ ACTIONS: Mapping[str, Callable[[CommandContext, str], Awaitable[object] | None]]
     "effort": set_effort,
     "cost": lambda context, _: context.writer.raw(cost_text(context.client.state)),
     "context": lambda context, _: show_context(context),
+    "compact": lambda context, _: compact(context),
+    "init": lambda context, _: carry_out(context, commands.SayMessage(text=text("init.request"))),
     "rate": rate,
     "memory": show_memory,
     "mcp": lambda context, _: show(context, server_lines(context.client.servers())),

@@ -60,10 +60,12 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
         Command("effort", ("思考量",), f"[{'|'.join(EFFORTS)}]", reading="しこうりょう"),
         Command("cost", ("費用", "コスト"), reading="ひよう"),
         Command("context", ("コンテキスト",), now=False),
+        Command("compact", ("圧縮",), now=False, reading="あっしゅく"),
     ),
     "setup": (
         Command("memory", ("記憶", "メモリ", "メモリー"), "[delete ID]", now=False, reading="きおく"),
         Command("config", ("設定",), "[NAME]", reading="せってい"),
+        Command("init", ("初期化",), now=False, reading="しょきか"),
         Command("skills", ("スキル",)),
         Command("hooks", ("フック",)),
         Command("plugins", ("プラグイン",)),
