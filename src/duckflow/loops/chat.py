@@ -123,7 +123,7 @@ class ChatLoop(SessionPart):
 
     def ask(self, kind: ConsultationKind, **values: JsonValue) -> RequestOutcome:
         """Ask the user a question from the program, and stop working."""
-        self._session.record(consult(self._state, kind, "", **values))
+        self._session.record(consult(self._state, kind, "", alone=False, **values))
         return self._finish("consultation")
 
     def remind(self) -> RequestOutcome:
@@ -209,7 +209,7 @@ class ChatLoop(SessionPart):
         """Return the outcome after an error. If the model failed, the work done so far is judged (A6, M3)."""
         report, request = events.ErrorReported.of(error), self._state.request
         if isinstance(error, RulesTooLong):
-            self._session.record(consult(self._state, "rules", error.key, **report.values))
+            self._session.record(consult(self._state, "rules", error.key, alone=False, **report.values))
             return "consultation"
         if isinstance(error, ProviderError) and request is not None and request.acted:
             return await self._turn.settle(error)
