@@ -274,11 +274,11 @@ class OpenSession:
         return self._begin(commands.SayMessage(text=request, pictures=shown))
 
     def send(self, message: str, pictures: Sequence[bytes] = ()) -> None:
-        """Say something while the work runs. It reaches the model with its next decision (C6).
+        """Say something while the work runs or waits. It reaches the model with its next decision (C6).
 
         A loop over `start` shows what follows. A bare "stop" stops the work; UsageError if nothing runs.
         """
-        if not self.client.busy:
+        if not self.client.busy and self.question is None:
             raise UsageError("clients.nothing_runs")
         shown = keep_pictures(pictures, self.id, self.app.kept)
         self.client.send(commands.SayMessage(text=message, pictures=shown))

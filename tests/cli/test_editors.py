@@ -93,6 +93,18 @@ async def test_C6_a_second_prompt_reaches_the_work_of_the_first(folder: Path, tm
         assert "With." in editor.said
 
 
+async def test_C6_a_second_prompt_answers_the_question_of_the_first(folder: Path):
+    editor = Editor()
+    editor.when_asked = asyncio.Event().wait
+    async with served(editor, folder, WRITE, decision("Written.")) as (agent, _):
+        session = (await agent.new_session(cwd=str(folder))).session_id
+        first = asyncio.ensure_future(agent.prompt(session_id=session, prompt=says("Write two into a.txt")))
+        await until(lambda: editor.asked)
+        second = asyncio.ensure_future(agent.prompt(session_id=session, prompt=says("yes")))
+        assert (await first).stop_reason == (await second).stop_reason == "end_turn"
+        assert (folder / "a.txt").read_text() == "two\n"
+
+
 def answer_in_another_window() -> tuple[str, str]:
     """Say yes to the open question twice; what became of either."""
     window = SecondWindow()

@@ -30,6 +30,7 @@ from duckflow.cli.editors.sessions import (
 from duckflow.cli.log_file import open_log_file
 from duckflow.cli.secrets import without_secrets
 from duckflow.config.version import __version__
+from duckflow.domain.commands import AnswerInWords, hash_of
 from duckflow.domain.errors import UsageError, UserError
 from duckflow.domain.events import (
     ApprovalRequested,
@@ -227,8 +228,7 @@ class EditorAgent:
                 await self._say(session_id, await run_command(opened.session.client, typed))
                 await self._sessions.tell_options(opened)
                 return schema.PromptResponse(stop_reason="end_turn")
-            if opened.turn is not None and opened.session.client.busy:
-                opened.session.send(message.text, message.pictures)
+            if opened.turn is not None and _pass_on(opened.session, message):
                 return schema.PromptResponse(stop_reason=await asyncio.shield(opened.turn))
             before = tokens_of(opened.session.state)
             opened.cancelled.clear()
@@ -341,6 +341,19 @@ def _read_own(session: OpenSession, said: str) -> TypedCommand | None:
     typed = read_command(said)
     known = find_command(typed.name) if typed is not None else None
     return typed if known is not None and known.name not in LEFT_OUT else None
+
+
+def _pass_on(session: OpenSession, message: EditorMessage) -> bool:
+    """Add a message to the current turn (C6). Return False if that is all but over."""
+    asked, said = session.question, message.text
+    if not session.client.busy and asked is None:
+        return False
+    answers = asked == session.state.consultation or read_answer(said) is not None
+    if asked is not None and answers and not message.pictures:
+        session.client.send(AnswerInWords(question_hash=hash_of(asked), text=said))
+    else:
+        session.send(said, message.pictures)
+    return True
 
 
 def _begin(session: OpenSession, message: EditorMessage) -> Work:
