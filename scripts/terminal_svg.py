@@ -52,8 +52,10 @@ def still(screen: pyte.Screen, rows: int) -> list[str]:
 
 
 def draw(stills: Sequence[list[str]], columns: int, rows: int, title: str) -> str:
-    """Draw an endless animation of the stills in a window with a title, or the last one where nothing
-    moves."""
+    """Draw an endless animation of the stills in a window with a title.
+
+    It begins with the last still, the fullest, which is also shown where nothing moves.
+    """
     width = round(columns * CELL + 2 * MARGIN)
     height = BAR + rows * LINE + MARGIN
     share = 100 / (len(stills) + 1)  # the last still is shown twice as long
@@ -78,9 +80,10 @@ def draw(stills: Sequence[list[str]], columns: int, rows: int, title: str) -> st
         f'<g font-family="{FONT}" font-size="14" xml:space="preserve">',
     ]
     for number, one in enumerate(stills):
-        last = " last" if number + 1 == len(stills) else ""
+        last = number + 1 == len(stills)
+        kind = 'class="still last"' if last else 'class="still" opacity="0"'
         parts += [
-            f'<g class="still{last}" style="animation-delay:{SECONDS * (number - len(stills) - 1)}s">',
+            f'<g {kind} style="animation-delay:{SECONDS * (number + 1 - len(stills))}s">',
             *one,
             "</g>",
         ]
