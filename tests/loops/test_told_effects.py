@@ -3,7 +3,9 @@
 from pathlib import Path
 
 from duckflow.domain.events import ActionFinished
-from fakes.engine import decision, engine
+from duckflow.i18n.catalogue import set_language
+from duckflow.ui.views.events import Describer
+from fakes.engine import action, decision, engine
 from fakes.repository import git, make_repository
 
 
@@ -33,3 +35,38 @@ async def test_G9_M1_the_user_reads_the_names_of_deleted_and_moved_files_even_if
         "action.moved": "drafts/plan.md → docs/plan.md",
         "action.deleted": "db.sqlite3, drafts/, data/ (1)",
     }
+
+
+async def test_M1_a_request_ends_with_what_was_made_what_ran_and_how_to_try_it(folder: Path):
+    for name in ("old.txt", "calc.py"):
+        (folder / name).write_text("1\n")
+    make = decision(
+        "",
+        action("write_file", path="app/hello.py", content="print(1)\n"),
+        run("rm old.txt; echo 2 >> calc.py; mkdir __pycache__; echo 1 > __pycache__/a.pyc"),
+        run("python3 app/hello.py"),
+        run("ls app"),
+    )
+    answers = (make, decision("It is there."), decision("Nothing to do."))
+    async with engine(folder, *answers, mode="auto") as duck:
+        assert await duck.app.chat.say("go") == "done"
+        assert await duck.app.chat.say("what is two and two?") == "done"
+    wanted = {
+        "en": [
+            "📁 Created: app/hello.py · Changed: calc.py · Deleted: old.txt",
+            "✓ Run without errors: `python3 app/hello.py`",
+            "▶ Try it: python3 app/hello.py",
+        ],
+        "ja": [
+            "📁 作成: app/hello.py · 変更: calc.py · 削除: old.txt",
+            "✓ エラーなしで実行: `python3 app/hello.py`",
+            "▶ 試すには: python3 app/hello.py",
+        ],
+    }
+    for language, lines in wanted.items():
+        set_language(language)
+        describe = Describer()
+        told = [one for event in duck.events if (one := describe(event)) and one.kind == "outcome"]
+        assert [one.text.split("\n") for one in told] == [lines], (
+            "a request that changed nothing has no summary"
+        )

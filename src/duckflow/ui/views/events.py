@@ -15,6 +15,7 @@ from duckflow.domain.modes import Mode
 from duckflow.domain.questions.approval import Approval
 from duckflow.domain.questions.consultation import Consultation
 from duckflow.domain.text import cut
+from duckflow.domain.work.outcomes import ENDED
 from duckflow.i18n.catalogue import current_language, text
 from duckflow.i18n.plans import plan_in_words
 from duckflow.ui.output.escaping import on_one_line, visible
@@ -22,6 +23,7 @@ from duckflow.ui.views.approval import kind_text, points_text
 from duckflow.ui.views.goal import attempt_text, evaluation_text, requirements_line
 from duckflow.ui.views.live.progress import action_name, plan_line
 from duckflow.ui.views.live.status_bar import short_model
+from duckflow.ui.views.summary import RequestSummary
 from duckflow.ui.views.undo import recovered_text, rewound_text, undone_text
 
 EventKind = Literal[
@@ -63,6 +65,7 @@ class Describer:
         self._session_id = session_id
         self._running: dict[str, Action] = {}
         self._asked: Approval | None = None
+        self._summary = RequestSummary()
         self._background = False
         self._refused = False
         """True if the open question is what to do instead of a refused action."""
@@ -79,15 +82,19 @@ class Describer:
                 asked = self._asked.action if self._asked else None
                 action = self._running.pop(event.action_id, asked)
                 known = action if action is not None and action.operation == event.operation else None
+                self._summary.note(event, known)
                 return _describe_action(event, known)
             case events.ApprovalRequested():
                 self._asked = event.approval
                 shown = points_text(event.approval)
                 return EventDescription("question", shown, difference=visible(event.approval.difference))
             case events.RequestFinished():
-                kind, tone, said = "outcome", "warning", self._outcome_line(event)
+                summary = self._summary.text() if event.outcome in ENDED else ""
+                said = "\n".join(part for part in (summary, self._outcome_line(event)) if part)
+                kind, tone = "outcome", "plain" if summary else "warning"
                 self._refused = False
             case _:
+                self._summary.note(event)
                 if isinstance(event, events.ConsultationRequested):
                     self._refused = event.kind == "instead"
                 if isinstance(event, events.TaskListStarted | events.TaskReported):
