@@ -39,6 +39,9 @@ PROGRAM = textwrap.dedent("""
                 results[-1]["left"] = list(await shell.apply(result.copy_id, result.effects))
         if copies:
             assert found.copies, found
+            await shell.start("sleep 1000")
+            changed = await shell.run("chmod 600 unreadable; echo more > unreadable")
+            await shell.discard(changed.copy_id)  # nobody may read what should be shown instead
             await shell.start("echo made > server; sleep 1000")
             results.append((await shell.run("until [ -s server ]; do sleep 0.01; done; cat server")).output)
             results.append((await shell.end_background()).effects.model_dump(mode="json"))
@@ -146,7 +149,7 @@ def test_G9_an_ordinary_user_works_on_a_copy(copying, users_folder):
     assert {one["reason"] for one in dropped["effects"]["dropped"]} == {"set_id", "link_out", "pipe"}
     assert renamed["output"] == "sub/file\nmore\n"
     assert served == "made\n"
-    assert [one["path"] for one in rest["effects"]] == ["server"]
+    assert [one["path"] for one in rest["effects"]] == ["server", "unreadable"]
     assert not closed["left"]
 
 

@@ -169,6 +169,8 @@ class LiveCopy:
             try:
                 with closing_fd(self.copy.open_lower(path)) as opened:
                     await self._ask(PUT + os.fsencode(path), [opened])
+            except PermissionError:
+                continue  # nobody can read it; its effect is asked about again
             except OSError as exc:
                 if exc.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
                     raise
