@@ -186,6 +186,25 @@ async def test_J3_tests_that_fail_below_a_verdict_are_old_or_the_request_is_not_
     assert said in evaluation_text(verdicts[0])
 
 
+async def test_J3_a_test_run_that_failed_is_repeated_before_the_verdict_if_files_changed_since(folder: Path):
+    (folder / "calc.py").write_text(OLD.replace("return a\n", "return a / 2\n"))
+    (folder / "try_all.py").write_text(TESTS)
+    (folder / "Makefile").write_text(f"test:\n\t{sys.executable} try_all.py\n")
+    answers = [
+        decision("", action("read_file", path="calc.py")),
+        decision("", edits("a + b", "a - b"), runs(TEST)),
+        decision("", edits("a - b", "a + b  # the sum")),
+        decision("I put it right."),
+    ]
+    with ModelServer(play(*answers, SatisfactionEvaluation=[praise()])) as server:
+        async with engine(folder, server=server, mode="auto") as duck:
+            assert await duck.app.chat.say("Give add a comment in calc.py") == "done"
+            (verdict,) = duck.of(Evaluated)
+    (ran,) = verdict.results
+    assert (ran.name, ran.state, ran.evidence_id) == (TEST, "passed", verdict.checks[-1].evidence_id)
+    assert "Checks: 1 passed" in evaluation_text(verdict)
+
+
 @every_row(
     ("name", "last"),
     [

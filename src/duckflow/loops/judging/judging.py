@@ -13,7 +13,7 @@ from duckflow.domain.state import Request
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import EvaluationCase, SatisfactionEvaluation, TaskObjective
 from duckflow.evaluation.continuation import build_continuation, equal_to_failed
-from duckflow.evaluation.facts import Fact
+from duckflow.evaluation.facts import Fact, as_evidence
 from duckflow.evaluation.verdict import (
     build_case,
     compute_verdict,
@@ -157,15 +157,19 @@ class Judging(SessionPart):
         seen = await self._collector.collect(now)
         ran = _ran_anything(now, self._state.verify)
         own = replace(now, changed=seen.changed)
-        passed = verified.good if verified is not None and verified.binding else None
+        passed = verified.good if self._state.verify and verified and verified.binding else None
         results = seen.results
         if not await self._advisor.is_small("evaluator"):
             # A large model can tell whether the request was to fix failures that existed before.
             results = tuple(
                 replace(one, binding=one.binding and one.compared and not one.before) for one in results
             )
+        checks = seen.checks
+        if verified is not None and not verified.evidence_id:
+            (own_check,) = as_evidence((verified,), self._state.evidence_count + 1 + len(checks))
+            verified, checks = replace(verified, evidence_id=own_check.evidence_id), (*checks, own_check)
         results += (verified,) if verified else ()
-        evidence = (*seen.found, *seen.checks)
+        evidence = (*seen.found, *checks)
         case = build_case(own, self._state.reply, evidence, seen.facts, results, ran=ran, passed=passed)
         if not asks and passed is None and case.verification == "passed":
             # The model failed before it finished, so passing tests do not prove that the request is done.
@@ -179,7 +183,7 @@ class Judging(SessionPart):
         evaluation = replace(evaluation, missing_aspects=tuple(missing))
         iteration = now.objective.iterations + 1
         self._session.record(
-            Evaluated(iteration=iteration, evaluation=evaluation, checks=seen.checks, results=results)
+            Evaluated(iteration=iteration, evaluation=evaluation, checks=checks, results=results)
         )
         return case, evaluation
 

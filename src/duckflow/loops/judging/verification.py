@@ -32,7 +32,7 @@ class Verification(SessionPart):
     _collector: CaseEvidenceCollector
     _tests: ProjectTests | None
     _asked: str = ""
-    _compared: CheckResult | None = None
+    _compared: tuple[tuple[str, int], CheckResult] | None = None
 
     async def prepare(self) -> bool:
         """Queue the project's tests the first time files have changed. Return whether they were queued."""
@@ -53,7 +53,7 @@ class Verification(SessionPart):
         return True
 
     async def run(self) -> CheckResult | None:
-        """Run the verifying command. Without one, return the last test run of the model if it failed.
+        """Run the verifying command. Without one, repeat the last test run of the model if it failed.
 
         A failure does not count if it is older than the request, unless the user set the command (J3).
         """
@@ -65,7 +65,10 @@ class Verification(SessionPart):
             ran = _last_test_run(request)
             if ran is None or not self._tells(ran):
                 return None
-            failed = await self._compare(self._result(ran.command, ran), ran.command)
+            result = await self._compare(self._result(ran.command, ran), ran.command)
+            if result.good and ran.revision != request.objective.revision:
+                return result  # later changes have cured it
+            failed = replace(self._result(ran.command, ran), compared=False) if result.good else result
             own = any(not is_test(path) for path in request.changed if not is_cache(path))
             return replace(failed, binding=failed.binding and failed.compared and own)
         ran = _last(self._state, command)
@@ -76,15 +79,16 @@ class Verification(SessionPart):
         result = self._result(command, ran)
         if result.good or self._tests is None or await asyncio.to_thread(self._tests.find) != command:
             return result
-        return await self._compare(result, command)
+        compared = await self._compare(result, command)
+        return result if compared.good else compared
 
     async def _compare(self, failed: CheckResult, command: str) -> CheckResult:
         """Find out whether a run failed in the same way before the request, once for each run."""
-        request, known = self._state.request, self._compared
-        if request is None or (known is not None and known.evidence_id == failed.evidence_id):
-            return known or failed
-        self._compared = await self._collector.compare(request, failed, command)
-        return self._compared
+        request = self._state.request
+        run = (failed.evidence_id, request.objective.revision if request else 0)
+        if request is not None and (self._compared is None or self._compared[0] != run):
+            self._compared = run, await self._collector.compare(request, failed, command)
+        return self._compared[1] if self._compared else failed
 
     def _result(self, command: str, ran: CommandRun | None) -> CheckResult:
         passed = ran is not None and ran.exit_code == 0
@@ -120,9 +124,9 @@ class Verification(SessionPart):
 
 
 def _last_test_run(request: Request) -> CommandRun | None:
-    """Return the last test run since the last change, if the request has changed files."""
-    runs = (run for run in reversed(request.commands) if run.revision == request.objective.revision)
-    return next((run for run in runs if is_test_command(run.command)), None) if request.changed else None
+    """Return the last test run, if the request has changed files."""
+    runs = (run for run in reversed(request.commands) if is_test_command(run.command))
+    return next(runs, None) if request.changed else None
 
 
 def _last(state: AgentState, command: str) -> CommandRun | None:
