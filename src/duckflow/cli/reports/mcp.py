@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 
 from duckflow.config.loading import load_as_trusted
@@ -42,5 +42,6 @@ def _found(name: str, folder: Path, *, trust: bool) -> tuple[McpServer, ServerOp
 
 async def _try(name: str, server: McpServer, opener: ServerOpener) -> ServerReport:
     async with aclosing(McpServers(McpSettings(servers={name: server}), opener)) as servers:
-        await servers.ready()
+        with suppress(ToolError):  # the report has the reason
+            await servers.connections[name].connect()
         return servers.reports()[0]

@@ -135,7 +135,8 @@ async def open_process(process: ServerProcess, seconds: float) -> AsyncGenerator
                 client = await stack.enter_async_context(connecting)
         except Exception as exc:
             if isinstance(exc, TimeoutError):
-                raise RemoteFault(f"{too_slow(seconds)}; it said: {process.last_words}") from exc
+                said = f"; it said: {process.last_words}" if process.last_words else ""
+                raise RemoteFault(f"{too_slow(seconds)}{said}") from exc
             if ending.done():
                 raise RemoteFault(ending.result()) from exc
             raise

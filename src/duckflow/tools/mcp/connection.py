@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+import os
 import re
 import shutil
 import time
@@ -135,7 +136,8 @@ class ServerOpener:
         program = replace(server, command=tuple(command), env=env)
         home = await asyncio.to_thread(server_home, f"{name}-{_digest(server)}")
         process = ServerProcess(program, self.workspace, self.shell, home, closed=self.closed, env=self.env)
-        return open_process(process, server.start_timeout_s)
+        first = not await asyncio.to_thread(os.listdir, home)
+        return open_process(process, server.start_timeout_s * (_FIRST_START if first else 1))
 
     async def sign_in(self, name: str, server: McpServer, tell: Callable[[str], None]) -> None:
         """Let the user sign in at a server. Raise ToolError if that fails."""
@@ -182,6 +184,8 @@ _STABLE_S = 10.0
 """Running time in seconds after which a server that ends is restarted without a delay."""
 
 _CLOSING_S = 15.0
+_FIRST_START = 5
+"""Factor of the time that a program has to start for the first time, because it may be downloaded."""
 
 
 class ServerConnection:
@@ -281,7 +285,7 @@ class ServerConnection:
         self._keeping = asyncio.create_task(self._keep(started))
         try:
             # a program is given up earlier, with its last words
-            async with asyncio.timeout(seconds + (_CLOSING_S if self.server.command else 0)):
+            async with asyncio.timeout(seconds * _FIRST_START if self.server.command else seconds):
                 session = await asyncio.shield(started)
                 offer = await session.offer()
         except (TimeoutError, RemoteFault) as exc:
@@ -291,6 +295,9 @@ class ServerConnection:
             self._lose(reason, None)
             await self._let_go()
             raise ToolError(self.advised(f"The MCP server {self.name} can't be used: {reason}.")) from exc
+        except asyncio.CancelledError:
+            self._keeping.cancel()  # the session ends while the server is starting
+            raise
         finally:
             started.cancel()
         self._session, self.problem, self._not_before = session, "", self._clock() + _STABLE_S

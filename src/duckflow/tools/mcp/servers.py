@@ -4,6 +4,7 @@ import asyncio
 import difflib
 import json
 import shlex
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import takewhile
@@ -33,6 +34,13 @@ RESOURCE = "mcp.resource"
 _PREFIX = "mcp."
 _LISTED_TOKENS = 420
 """Limit for the names of tools, which are part of every prompt."""
+
+_PATIENCE_S = 10.0
+"""Seconds for which the first call of a model waits for servers that are starting."""
+_WITHOUT_TOOLS: Mapping[ServerStatus, str] = {
+    "down": "(down)",
+    "waiting": "(starting: describe it to wait for it)",
+}
 
 _SUMMARY = (
     "what a tool of an MCP server does and takes, or which a SERVER has; ask before you first call one, as "
@@ -72,6 +80,7 @@ class McpServers(ToolSource):
         self._settings = settings
         self._clean = clean
         self._connecting: asyncio.Future[list[None]] | None = None
+        self._wait_until = 0.0
         self.connections: Mapping[str, ServerConnection] = {
             name: ServerConnection(name, one, opener) for name, one in settings.servers.items() if one.enabled
         }
@@ -83,10 +92,13 @@ class McpServers(ToolSource):
         return hash(tuple((name, tool.name) for name, one in servers for tool in one.offer.tools))
 
     async def ready(self) -> None:
-        """Connect to all servers, once. Servers that fail are known to be down afterwards."""
+        """Connect to all servers, once, and wait a while for them. Slow ones go on starting."""
+        now = time.monotonic()
         if self._connecting is None:
             self._connecting = asyncio.gather(*map(_try_to_connect, self.connections.values()))
-        await asyncio.shield(self._connecting)
+            self._wait_until = now + _PATIENCE_S
+        if now < self._wait_until:
+            await asyncio.wait([self._connecting], timeout=self._wait_until - now)
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -306,7 +318,7 @@ async def _tool_list(connection: ServerConnection) -> str:
 
 def _names(connection: ServerConnection) -> list[str]:
     names = [tool.name for tool in connection.offer.tools]
-    return names or ["(down)" if connection.status == "down" else "(no tools)"]
+    return names or [_WITHOUT_TOOLS.get(connection.status, "(no tools)")]
 
 
 def _within(tokens: int, offered: Mapping[str, list[str]]) -> str:
