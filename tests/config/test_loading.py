@@ -137,6 +137,7 @@ EXAMPLES = {
     "llm.embedded.threads": "2",
     "duck_pacemaker.budget.max_cost_usd": "1.0",
     "duck_pacemaker.budget.max_tokens": "1000",
+    "shell.tokens": '{ "a.example" = "TOKEN" }',
     "transitions.permitted": "{ DONE = [] }",
     "transitions.on_error": "{ DONE = [] }",
 }

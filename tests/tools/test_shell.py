@@ -28,7 +28,7 @@ class FakeShell:
     async def sandbox(self):
         return Sandbox(level=self.level, reason="sandbox.bubblewrap")
 
-    async def run(self, command, *, timeout_s, network, secrets, emit):
+    async def run(self, command, *, timeout_s, network, hosts, secrets, emit, request):
         self.asked.append((command, timeout_s, network))
         return self.result
 

@@ -11,8 +11,9 @@ from duckflow.config.settings import WebSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import ActionFinished, ApprovalRequested
 from duckflow.domain.questions.approval import AnswerApproval
+from duckflow.safety.addresses import is_public
 from duckflow.tools import web
-from duckflow.tools.web import FetchPage, is_public, page_text, read_address, site_of, web_tools
+from duckflow.tools.web import FetchPage, page_text, read_address, site_of, web_tools
 from fakes.engine import decision, engine
 
 PAGE = """<html><head><title>A page</title><script>steal()</script></head><body><h1>Hello</h1><p>to&nbsp;you

@@ -21,6 +21,7 @@ from duckflow.dialects.drafts import DraftLimits
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import SessionStarted, VerifySet
 from duckflow.domain.extensions import Extensions
+from duckflow.domain.questions.approval import allowed_hosts
 from duckflow.domain.work.plan import Plan, PlanStep, Task
 from duckflow.evaluation.project_tests import ProjectTests
 from duckflow.llm.default_model import ModelChoice
@@ -89,6 +90,8 @@ class App:
         files = file_tools(base.ripgrep)
         if opening.unsaved:
             files = tuple(with_unsaved(tool, opening.unsaved) for tool in files)
+        base.shell.contacted = session.record
+        base.shell.granted = lambda: allowed_hosts((*session.state.allowed, *base.grants.kinds()))
         commands = (*shell_tools(base.shell, session.show), *background_tools(base.shell))
         background = Catalogue((*files, *commands, *plugins.operations), self.mcp)
         self.tasks = TaskLoop(session, _dispatcher(base, background), self.advisor)

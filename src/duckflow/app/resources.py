@@ -58,7 +58,7 @@ class SessionResources:
         self.shell = open_shell(root, copies=state_dir() / COPIES, reads=skills)
         stack.push_async_callback(self.shell.aclose)
         self.steps = Steps(self.session, settings.transitions)
-        gate = (self.workspace, self.shell.sandbox, settings.gate, settings.shell.network)
+        gate = (self.workspace, self.shell.sandbox, settings.gate, settings.shell.network, self.shell.hosts)
         self.grants = Grants(str(root))
         self.gate = Gate(*gate, self.shell.git_places, self.grants)
         self.effects = CommandEffects(self.shell, self.workspace, settings.gate, self.grants)

@@ -36,9 +36,13 @@ class Grants:
         saved = map(_grant, _GRANTS.load().items())
         return [one for one in saved if one is not None and one.folder in ("", self._folder)]
 
+    def kinds(self) -> tuple[ApprovalScope, ...]:
+        """Return the kinds of actions that are allowed."""
+        return tuple(one.kind for one in self.listed())
+
     def cover(self, kind: ApprovalScope) -> bool:
         """Return whether actions of this kind are allowed."""
-        return any(one.kind == kind for one in self.listed())
+        return kind in self.kinds()
 
     def keep(self, kind: ApprovalScope, *, everywhere: bool) -> None:
         """Allow this kind from now on, in this folder or everywhere."""

@@ -22,6 +22,7 @@ PROJECT_MAY_SET: Mapping[str, Direction] = {
     "gate.large_bytes": "lower",
     "memory.enabled": "lower",
     "shell.network": "lower",
+    "shell.private_hosts": "lower",
     "shell.timeout_s": "lower",
     "shell.max_timeout_s": "lower",
     "shell.max_output_bytes": "lower",

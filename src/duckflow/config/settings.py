@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from duckflow.config.mcp import McpSettings, from_home
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.hosts import Host
 from duckflow.domain.model import EffortChoice
 from duckflow.domain.modes import Mode
 from duckflow.domain.transitions import Transitions
@@ -28,7 +29,16 @@ class ShellSettings(Frozen):
     """Sandbox: `auto` picks the best, `external` means this machine is one, `none` asks before commands."""
 
     network: bool = False
-    """Let every command use the network without asking."""
+    """Let every command use the whole network without asking."""
+
+    hosts: tuple[Host, ...] = ()
+    """Hosts that every command may reach: `github.com`, `*.github.com`; `registries` for packages."""
+
+    tokens: dict[Name, Name] = Field(default_factory=dict[str, str])
+    """Tokens lent to hosts: the host, and the variable that holds its token. Commands never see it."""
+
+    private_hosts: bool = False
+    """Let commands reach allowed hosts in private networks and on this machine."""
 
     timeout_s: Annotated[int, Field(ge=1, le=86_400)] = 120
     """Time limit in seconds if the model requests no other."""

@@ -20,6 +20,7 @@ from duckflow.domain.session_events import (
     EffortChanged,
     ErrorReported,
     HookRan,
+    HostContacted,
     MemoryKept,
     MemoryRecalled,
     ModeChanged,
@@ -437,6 +438,7 @@ Event = Annotated[
     | MemoryKept
     | MemoryRecalled
     | HookRan
+    | HostContacted
     | ErrorReported
     | RequestFinished,
     Field(discriminator="type"),

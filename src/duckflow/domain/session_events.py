@@ -74,6 +74,18 @@ class SessionTitled(Frozen):
     title: str
 
 
+ContactOutcome = Literal["connected", "refused", "failed"]
+
+
+class HostContacted(Frozen):
+    """A command connected to a host, or tried to: `refused` if the user has not allowed it (SAFETY 22)."""
+
+    type: Literal["host_contacted"] = "host_contacted"
+    host: str
+    port: int
+    outcome: ContactOutcome
+
+
 class MemoryKept(Frozen):
     """A note was stored for later sessions, for one folder or for all."""
 

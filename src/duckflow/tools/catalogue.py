@@ -84,7 +84,9 @@ class Proposal(NamedTuple):
     command: str | None = None
     """Command to run, if it is one."""
     network: bool = False
-    """True if the command asks for the network."""
+    """True if the command asks for the whole network."""
+    hosts: tuple[str, ...] = ()
+    """Hosts that the command asks to reach."""
     secrets: tuple[str, ...] = ()
     """Files with secrets that the command asks to see."""
     write: PlannedWrite | None = None

@@ -8,7 +8,7 @@ are applied after the next command, when one of them ends or is stopped, and at 
 import asyncio
 import signal
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
@@ -16,6 +16,7 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.events import BackgroundCommand, CommandEnded, CommandStarted, Event
 from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen, replace
+from duckflow.domain.hosts import Host
 from duckflow.domain.lines import TextLine, line
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.text import some_of
@@ -49,7 +50,11 @@ _OF_OTHERS = "Value too large for defined data type"
 _NOT_COPIED = "(A file of another user or group can't be changed in place here; write a new file instead.)"
 _NO_COPY = ", and not in .git or protected files"
 _NOT_AT_TOP = ", nor at the workspace's top: make files in a folder"
-_NO_NETWORK = "(There is no network here; if the command needs it, ask with network true.)"
+_NO_NETWORK = "(There is no network here; if the command needs it, name the hosts, and the user is asked.)"
+_NOT_ALLOWED = (
+    "(Hosts that it tried to reach and may not: {hosts}. If it needs them, name them in hosts, or write "
+    "registries for those of packages; the user is asked.)"
+)
 
 
 class Run(Frozen):
@@ -57,7 +62,12 @@ class Run(Frozen):
 
     command: str = Field(description="for bash, in the workspace")
     timeout_s: Annotated[int, Field(ge=1)] | None = Field(default=None, description="seconds it may take")
-    network: bool = Field(default=False, description="asks the user")
+    network: bool = Field(default=False, description="all of it; asks the user")
+    hosts: tuple[Host, ...] = Field(
+        default=(),
+        max_length=20,
+        description="it may reach, such as github.com, or registries; asks the user",
+    )
     secrets: tuple[str, ...] = Field(default=(), description="such as .env; asks the user")
 
 
@@ -65,6 +75,7 @@ class StartCommand(Frozen):
     """Arguments of shell.start."""
 
     command: str = Field(description="for bash, in the workspace")
+    hosts: tuple[Host, ...] = Field(default=(), max_length=20, description="as for shell.run")
 
 
 class CommandById(Frozen):
@@ -90,7 +101,12 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool[Any], ...]:
             raise ToolError(f"timeout_s may be {longest} at most.")
         seconds = args.timeout_s or shell.settings.timeout_s
         result = await shell.run(
-            args.command, timeout_s=seconds, network=args.network, secrets=args.secrets, emit=emit
+            args.command,
+            timeout_s=seconds,
+            network=args.network,
+            hosts=args.hosts,
+            secrets=args.secrets,
+            emit=emit,
         )
         ended: CommandEnd = "succeeded" if result.exit_code == 0 or result.ran_through else "failed"
         hint, meaning = await _hint(shell, result, network=args.network)
@@ -113,13 +129,14 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool[Any], ...]:
         hidden = await shell.hidden(args.secrets) if args.secrets else ()
         if others := [path for path in args.secrets if path not in hidden]:
             raise ToolError(f"{', '.join(others)}: no file with secrets; leave it out of secrets.")
-        network = "\n# with network" if args.network or shell.settings.network else ""
+        network = await _network(shell, args.hosts, whole=args.network)
         seen = f"\n# sees {', '.join(args.secrets)}" if args.secrets else ""
         return Proposal(
-            f"# in {workspace.root}{network}{seen}\n{args.command}\n",
+            f"# in {workspace.root}{network.line}{seen}\n{args.command}\n",
             content=args.command,
             command=args.command,
-            network=args.network,
+            network=network.whole,
+            hosts=network.hosts,
             secrets=args.secrets,
         )
 
@@ -152,7 +169,8 @@ def background_tools(shell: Shell) -> tuple[Tool[Any], ...]:
     known: dict[str, BackgroundCommand] = {}
 
     async def start(args: StartCommand, _access: Access) -> ToolResult:
-        command = BackgroundCommand(id=await shell.start(args.command), command=args.command)
+        started = await shell.start(args.command, hosts=args.hosts)
+        command = BackgroundCommand(id=started, command=args.command)
         known[command.id] = command
         said = await shell.read(command.id, FIRST_WORDS_S, for_end=True)
         return await report(command, said, CommandStarted(command=command))
@@ -189,8 +207,9 @@ def background_tools(shell: Shell) -> tuple[Tool[Any], ...]:
     async def propose_start(args: StartCommand, workspace: Workspace) -> Proposal:
         if not (await shell.sandbox()).copies:
             raise ToolError("Nothing can run in the background here; use shell.run, with a timeout.")
-        said = f"# in {workspace.root}, in the background\n{args.command}\n"
-        return Proposal(said, content=args.command, command=args.command)
+        network = await _network(shell, args.hosts)
+        said = f"# in {workspace.root}, in the background{network.line}\n{args.command}\n"
+        return Proposal(said, content=args.command, command=args.command, hosts=network.hosts)
 
     async def propose_known(args: CommandById | ReadOutput, _workspace: Workspace) -> Proposal:
         shown = isinstance(args, ReadOutput) and _EVIDENCE.fullmatch(args.id)
@@ -222,6 +241,20 @@ def background_tools(shell: Shell) -> tuple[Tool[Any], ...]:
             propose=propose_known,
         ),
     )
+
+
+class _NetworkAsked(NamedTuple):
+    line: str
+    whole: bool
+    hosts: tuple[str, ...] = ()
+
+
+async def _network(shell: Shell, hosts: tuple[str, ...], *, whole: bool = False) -> _NetworkAsked:
+    """Return which part of the network a command asks for. Without a copy it is all or nothing."""
+    if whole or shell.settings.network or (hosts and not (await shell.sandbox()).copies):
+        return _NetworkAsked("\n# with network", whole or bool(hosts))
+    named = some_of(hosts, most=len(hosts))
+    return _NetworkAsked(f"\n# reaches {named}" if hosts else "", whole=False, hosts=hosts)
 
 
 async def apply_waiting(
@@ -303,6 +336,8 @@ def _stop_reason(result: CommandResult, shell: Shell, seconds: float) -> TextLin
 async def _hint(shell: Shell, result: CommandResult, *, network: bool) -> tuple[str, str]:
     """Return a hint about a failure in the sandbox, for the model and as a key for the user."""
     sandbox = await shell.sandbox()
+    if result.refused_hosts:
+        return _NOT_ALLOWED.format(hosts=some_of(result.refused_hosts)), "action.hosts_refused"
     if result.exit_code == 0 or sandbox.level in ("none", "external"):
         return "", ""
     if any(word in result.output for word in _REFUSALS):

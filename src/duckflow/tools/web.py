@@ -5,8 +5,6 @@ unless allowed.
 """
 
 import asyncio
-import ipaddress
-import socket
 from collections.abc import Callable
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
@@ -21,6 +19,7 @@ from duckflow.domain.lines import line
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.questions.approval import ApprovalScope
 from duckflow.domain.text import head_and_tail
+from duckflow.safety.addresses import NotPublic, resolve
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Proposal, Tool, ToolResult
@@ -47,17 +46,6 @@ _EMPTY = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", 
 _SPACES = lazy_regex(r"[ \t\r\f\v\u00a0]+")
 _GAPS = lazy_regex(r"\n\s*\n\s*")
 _PORTS = {"http": 80, "https": 443}
-_GLOBAL = ("2000::/3",)
-_NAT64 = ("64:ff9b::/96",)
-_ISATAP = (0x0000_5EFE, 0x0200_5EFE)
-_SPECIAL = (
-    # 168.63.129.16 is the host of a virtual machine in Azure, which only that machine reaches.
-    *("192.0.0.0/24", "192.88.99.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.175.48.0/24"),
-    *("168.63.129.16/32", "2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20"),
-)
-"""Networks that are not public, although Python or the address plan counts them as global."""
-
-_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _TEXTS = ("text/", "application/json", "application/xml", "application/xhtml", "application/javascript")
 
 
@@ -148,38 +136,14 @@ async def _fetch(address: "httpx2.URL", settings: WebSettings) -> str:
 
 async def _resolve(address: "httpx2.URL", *, private: bool) -> str:
     """Return an IP address of the host. Without `private`, raise ToolError if any of them is private."""
-    loop = asyncio.get_running_loop()
     port = address.port or _PORTS[address.scheme]
     try:
-        found = await loop.getaddrinfo(address.raw_host, port, type=socket.SOCK_STREAM)
+        return (await resolve(address.raw_host.decode("ascii"), port, private=private))[0]
+    except NotPublic as exc:
+        said = f"{address.host} is on a private network, where nothing may be fetched."
+        raise ToolError(said, "reason.private_network", host=address.host) from exc
     except OSError as exc:
         raise ToolError(f"{address.host} can't be found.", "reason.unreachable", host=address.host) from exc
-    numbers = [str(one[4][0]) for one in found]
-    if not private and not all(is_public(number) for number in numbers):
-        said = f"{address.host} is on a private network, where nothing may be fetched."
-        raise ToolError(said, "reason.private_network", host=address.host)
-    return numbers[0]
-
-
-def is_public(number: str) -> bool:
-    """Return True if an IP address is public, and so is the IPv4 address that it may contain."""
-    place = ipaddress.ip_address(number.partition("%")[0])
-    if isinstance(place, ipaddress.IPv4Address):
-        return place.is_global and not place.is_multicast and not _in(place, _SPECIAL)
-    inner = _inner_address(place)
-    if inner is not None and not is_public(str(inner)):
-        return False
-    return _in(place, _NAT64) or (_in(place, _GLOBAL) and place.is_global and not _in(place, _SPECIAL))
-
-
-def _in(place: _Address, networks: tuple[str, ...]) -> bool:
-    return any(place in ipaddress.ip_network(network) for network in networks)
-
-
-def _inner_address(place: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """Return the IPv4 address that an IPv6 address leads to by NAT64 or ISATAP."""
-    last, above = int(place) & 0xFFFFFFFF, int(place) >> 32 & 0xFFFFFFFF
-    return ipaddress.IPv4Address(last) if _in(place, _NAT64) or above in _ISATAP else None
 
 
 async def _read(response: "httpx2.Response", most: int) -> str:

@@ -1,5 +1,6 @@
 """An approval: the question before a change, with everything that a yes would allow (G1, G5)."""
 
+from collections.abc import Iterable
 from typing import Literal
 
 from pydantic import Field
@@ -30,10 +31,15 @@ another process changed meanwhile, a hook, or a change since an earlier approval
 
 class ApprovalScope(Frozen):
     """Actions that "always" allows: edits in a folder, commands that begin alike, an MCP tool, tools of
-    an MCP server that only read, or a site."""
+    an MCP server that only read, a site, or hosts for commands."""
 
-    what: Literal["edits", "command", "tool", "reading_tools", "site"]
+    what: Literal["edits", "command", "tool", "reading_tools", "site", "hosts"]
     scope: str
+
+
+def allowed_hosts(allowed: Iterable[ApprovalScope]) -> tuple[str, ...]:
+    """Return the hosts that commands may reach."""
+    return tuple(host for one in allowed if one.what == "hosts" for host in one.scope.split())
 
 
 class Approval(Frozen):

@@ -158,7 +158,9 @@ def _apply(state: AgentState, event: Event) -> AgentState:
             return replace(state, model=event.model)
         case events.EffortChanged():
             return replace(state, effort=event.effort, effort_chosen=True)
-        case events.ErrorReported() | events.SessionTitled() | events.MemoryKept() | events.Rewound():
+        case events.ErrorReported() | events.SessionTitled() | events.MemoryKept() | events.HostContacted():
+            return state
+        case events.Rewound():
             return state  # rewound events are filtered out before this
         case _:
             assert_never(event)

@@ -194,7 +194,10 @@ def _effects_impact(effects: Effects, ended: CommandEnd) -> Iterator[TextLine]:
 def _command_impact(outline: ChangeOutline) -> Iterator[TextLine]:
     proposal = outline.proposal
     yield line("approval.impact.in_sandbox" if outline.sandboxed else "approval.impact.no_sandbox")
-    yield line("approval.impact.with_network" if proposal.network else "approval.impact.no_network")
+    if proposal.hosts and not proposal.network:
+        yield line("approval.impact.reaches", hosts=_some(proposal.hosts))
+    else:
+        yield line("approval.impact.with_network" if proposal.network else "approval.impact.no_network")
     if proposal.secrets:
         yield line("approval.impact.sees_secrets", paths=_some(proposal.secrets))
     yield line("approval.impact.on_copy" if outline.on_copy else "approval.impact.no_undo")

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -12,6 +12,7 @@ from duckflow.config.settings import GateSettings
 from duckflow.domain.errors import Refused, ToolError
 from duckflow.domain.files.changes import ToolEffect
 from duckflow.domain.frozen import replace
+from duckflow.domain.hosts import covers
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.domain.state import AgentState
@@ -68,6 +69,7 @@ class Gate:
     _sandbox: Callable[[], Awaitable[Sandbox]]
     _settings: GateSettings
     _network_open: bool
+    _hosts: Callable[[], Sequence[str]]
     _git: GitPlaces
     _grants: Grants
     _told: bool = False
@@ -93,6 +95,10 @@ class Gate:
         _refuse_denied(decide(state.mode, case))
         effect, works_on_copy = call.tool.effect, case.copies and call.tool.effect == "execute"
         proposal = await self._propose(call, targets.before)
+        if proposal.hosts:
+            granted = self._hosts()
+            missing = tuple(one for one in proposal.hosts if not covers(granted, one))
+            proposal = proposal._replace(hosts=missing)
         files = _files_at_once(state, call, targets.before)
         if works_on_copy:
             assessed = rate(self._requested_access(proposal))
@@ -102,6 +108,8 @@ class Gate:
         kind = (
             proposal.kind or _kind(effect, targets.before, proposal.command) if may_remember(case) else None
         )
+        if works_on_copy and proposal.hosts and not proposal.network and not proposal.secrets:
+            kind = ApprovalScope(what="hosts", scope=" ".join(proposal.hosts))
         kept = kind is not None and (kind in state.allowed or self._grants.cover(kind))
         ruling = decide(state.mode, case._replace(remembered=proposal.granted or kept))
         _refuse_denied(ruling)
@@ -145,7 +153,7 @@ class Gate:
 
     def _requested_access(self, proposal: Proposal) -> Iterator[str]:
         yield "looks"
-        if proposal.network and not self._network_open:
+        if (proposal.network or proposal.hosts) and not self._network_open:
             yield "network"
         if proposal.secrets:
             yield "secrets"

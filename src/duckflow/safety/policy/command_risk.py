@@ -93,6 +93,11 @@ def read_risks(line: str, place_of: Places) -> tuple[str, ...]:
     return tuple(reasons)
 
 
+def goes_online(line: str) -> bool:
+    """Return whether a command names an address, or a program that uses the network or installs packages."""
+    return not {"network", "installs"}.isdisjoint(read_risks(line, lambda _: "inside"))
+
+
 def similar_commands(line: str) -> ApprovalScope | None:
     """Return what "always" would allow: commands with this program and first argument. None if unclear."""
     commands = read_command(line)

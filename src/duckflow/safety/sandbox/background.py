@@ -6,7 +6,6 @@ import os
 import socket
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -25,6 +24,7 @@ from duckflow.safety.sandbox.child.shared_namespaces import (
     THAW,
 )
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
+from duckflow.safety.sandbox.gateway import Gateway
 from duckflow.safety.sandbox.launcher_client import Ending, run_through
 from duckflow.safety.sandbox.output import CommandOutput
 from duckflow.safety.sandbox.view.confinement import LaunchOrder
@@ -35,6 +35,9 @@ MOST_COMMANDS = 8
 
 _TRIES = 4
 """Number of readings, each repeated because a process ran meanwhile. That process was killed each time."""
+
+
+RunCommand = Callable[[Callable[[bytes], None]], Coroutine[Any, Any, Ending]]
 
 
 class BackgroundOutput(Frozen):
@@ -53,9 +56,7 @@ class BackgroundOutput(Frozen):
 class _Background:
     """One background command. `run` runs it to its end and passes its output to the given function."""
 
-    def __init__(
-        self, most_bytes: int, run: Callable[[Callable[[bytes], None]], Coroutine[Any, Any, Ending]]
-    ) -> None:
+    def __init__(self, most_bytes: int, run: RunCommand) -> None:
         self._most = most_bytes
         self._unread = CommandOutput(most_bytes)
         self.news = asyncio.Event()
@@ -112,16 +113,24 @@ class LiveCopy:
         """Ids of the commands that still run or whose end has not been reported."""
         return tuple(name for name, one in self._commands.items() if not one.told)
 
-    async def run(self, order: LaunchOrder, take: Callable[[bytes], None], *, network: bool) -> Ending:
+    async def run(
+        self,
+        order: LaunchOrder,
+        take: Callable[[bytes], None],
+        gateway: Gateway | None = None,
+        *,
+        network: bool,
+    ) -> Ending:
         """Run a command until it ends, beside the background commands."""
-        return await run_through(self._control, RUN_ONLINE if network else RUN_OFFLINE, order, take)
+        word = RUN_ONLINE if network else RUN_OFFLINE
+        return await run_through(self._control, word, order, take, gateway)
 
-    def start(self, order: LaunchOrder, most_bytes: int, *, network: bool) -> str:
+    def start(self, run: RunCommand, most_bytes: int) -> str:
         """Start a background command and return its id."""
         if len(self.commands) >= MOST_COMMANDS:
             raise ToolError(f"{MOST_COMMANDS} commands run in the background already; stop one first.")
         command_id = f"c{next(self._numbers)}"
-        self._commands[command_id] = _Background(most_bytes, partial(self.run, order, network=network))
+        self._commands[command_id] = _Background(most_bytes, run)
         return command_id
 
     async def read(self, command_id: str, wait_s: float = 0, *, for_end: bool = False) -> BackgroundOutput:

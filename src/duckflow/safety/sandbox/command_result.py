@@ -27,6 +27,8 @@ class CommandResult(Frozen):
     """Limit that stopped the command, if any: seconds, processes, memory_mb, disk_mb."""
     hidden: tuple[str, ...] = ()
     """Secret files that the command opened. Commands see them empty."""
+    refused_hosts: tuple[str, ...] = ()
+    """Hosts that the command tried to reach without being allowed to."""
     changed: tuple[str, ...] = ()
     """If there was no copy: changed files of the workspace, as far as a limited search finds them."""
     effects: Effects | None = None

@@ -17,6 +17,7 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.sandbox.child.command_process import EXPECTED
 from duckflow.safety.sandbox.child.shared_namespaces import READY
+from duckflow.safety.sandbox.gateway import Gateway
 from duckflow.safety.sandbox.view.confinement import OWN_FOLDERS, CopyMount, LaunchOrder
 from duckflow.safety.sandbox.view.mount_plan import Mount
 from duckflow.safety.uncancelled import run_in_thread, shielded
@@ -54,11 +55,13 @@ class Launcher:
         assert self._temporary is not None
         return self._temporary
 
-    async def run(self, order: LaunchOrder, take: Callable[[bytes], None]) -> Ending:
+    async def run(
+        self, order: LaunchOrder, take: Callable[[bytes], None], gateway: Gateway | None = None
+    ) -> Ending:
         """Run a command until it ends. If cancelled, kill its processes and return when they have ended."""
         await self.temporary()
         assert self._orders is not None
-        return await run_through(self._orders, b".", order, take)
+        return await run_through(self._orders, b".", order, take, gateway)
 
     def expect(self, mounts: Iterable[Mount]) -> None:
         """Write down the mounts that all commands get, so that the launcher can prepare them. Blocking."""
@@ -121,13 +124,17 @@ class Launcher:
 
 
 async def run_through(
-    orders: socket.socket, word: bytes, order: LaunchOrder, take: Callable[[bytes], None]
+    orders: socket.socket,
+    word: bytes,
+    order: LaunchOrder,
+    take: Callable[[bytes], None],
+    gateway: Gateway | None = None,
 ) -> Ending:
     """Let the process at this socket run a command. If cancelled, kill all processes of the command."""
     data = order.model_dump_json().encode("utf-8", "surrogatepass")
     control, output = await _begin(orders, word, data, order.rules)
     reading = asyncio.ensure_future(_read_all(output, take))
-    hearing = asyncio.ensure_future(_hear(control))
+    hearing = asyncio.ensure_future(_hear(control, gateway))
     try:
         return await asyncio.shield(hearing)
     finally:
@@ -137,6 +144,8 @@ async def run_through(
             await shielded(_finish(hearing, reading))
         finally:
             control.close()
+            if gateway is not None:
+                await gateway.aclose()
 
 
 async def _begin(
@@ -166,16 +175,35 @@ async def _begin(
     return ours, output
 
 
-async def _hear(control: socket.socket) -> Ending:
-    """Return the supervisor's final message, which it sends when no process of the command is left."""
-    loop = asyncio.get_running_loop()
+async def _hear(control: socket.socket, gateway: Gateway | None) -> Ending:
+    """Return the supervisor's final message, which it sends when no process of the command is left.
+
+    Before it, a socket for the gateway may come.
+    """
     said = b""
     with contextlib.suppress(ConnectionError):
-        while more := await loop.sock_recv(control, 65_536):
+        while True:
+            await _readable(control)
+            more, opened, _, _ = socket.recv_fds(control, 65_536, 1)
+            if opened and gateway is not None:
+                await gateway.serve(socket.socket(fileno=opened[0]))
+                continue
+            if not more:
+                break
             said += more
     if not said:
         return Ending(code=None, stopped=None, error="what watched over it was killed")
     return Ending.model_validate(json.loads(said))
+
+
+async def _readable(source: socket.socket) -> None:
+    """Wait until something can be read."""
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(source, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(source)
 
 
 async def _read_all(output: int, take: Callable[[bytes], None]) -> None:

@@ -15,11 +15,13 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import replace
 from duckflow.safety.files.access import Access
+from duckflow.safety.policy.command_risk import goes_online
 from duckflow.safety.policy.git_config import git_places
 from duckflow.safety.sandbox.background import BackgroundOutput, LiveCopy
 from duckflow.safety.sandbox.command_result import CommandResult, check_command, result_of
 from duckflow.safety.sandbox.copy.copies import CopyFolders, WorkspaceCopy
 from duckflow.safety.sandbox.copy.copy_writer import apply_effects
+from duckflow.safety.sandbox.gateway import Contacted, Gateway
 from duckflow.safety.sandbox.launcher_client import Ending, Launcher
 from duckflow.safety.sandbox.output import WHOLE_KEPT, CommandOutput, Emit, LiveOutput
 from duckflow.safety.sandbox.pipelines import end_of_pipeline, read_statuses, watch_pipeline
@@ -27,12 +29,13 @@ from duckflow.safety.sandbox.probe import PROBE, Probe
 from duckflow.safety.sandbox.shell_view import ShellView
 from duckflow.safety.sandbox.view import bubblewrap
 from duckflow.safety.sandbox.view.confinement import LaunchOrder, Limits, confine, limits_of
+from duckflow.safety.sandbox.view.environment import git_over_http
 from duckflow.safety.sandbox.view.levels import Sandbox
 from duckflow.safety.uncancelled import run_in_thread
 
 _BACKGROUND_SECONDS = 24 * 3600.0
 
-RunOrder = Callable[[LaunchOrder, Callable[[bytes], None]], Awaitable[Ending]]
+RunOrder = Callable[[LaunchOrder, Callable[[bytes], None], Gateway | None], Awaitable[Ending]]
 
 
 class _WantedCommand(NamedTuple):
@@ -42,6 +45,9 @@ class _WantedCommand(NamedTuple):
     sandbox: Sandbox
     limits: Limits
     network: bool
+    """True for the whole network."""
+    hosts: tuple[str, ...] | None = None
+    """Hosts that it may reach; None without a gateway to them."""
     secrets: Collection[str] = ()
     emit: Emit | None = None
 
@@ -66,7 +72,9 @@ class Shell:
         """Folder in which commands run."""
         self.settings = settings
         """Settings with the limits for commands."""
-        self._env = os.environ if env is None else env
+        known, lent = os.environ if env is None else env, settings.tokens
+        self._tokens = {host: known[name] for host, name in lent.items() if known.get(name)}
+        self._env = {name: known[name] for name in known if name not in lent.values()} if lent else known
         self.git_places = git_places(str(self.workspace), self._env)
         """Paths that matter for the settings of git in this workspace."""
         self._probe = probe
@@ -80,6 +88,10 @@ class Shell:
         self._interrupted: list[str] = []
         self._live: LiveCopy | None = None
         self._numbers = itertools.count(1)
+        self.granted: Callable[[], Iterable[str]] = tuple
+        """Returns the hosts that the user has allowed beside those in the settings."""
+        self.contacted: Contacted = lambda _: None
+        """Called with each connection of a command, and with each refused one."""
         self._opened: dict[str, int] = {}
         """For each background command, the number of opened secret files already reported to the model."""
 
@@ -93,6 +105,10 @@ class Shell:
         """Name the request that sent the next commands. What git ignores is what was committed before it."""
         self._request = request_id
 
+    def hosts(self) -> tuple[str, ...]:
+        """Return the hosts that every command may reach."""
+        return (*self.settings.hosts, *self.granted())
+
     async def hidden(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Return which of these workspace paths commands see empty unless the user grants access."""
         return await asyncio.to_thread(self._view.hidden, paths)
@@ -103,12 +119,16 @@ class Shell:
         *,
         timeout_s: float | None = None,
         network: bool = False,
+        hosts: Iterable[str] = (),
         secrets: Collection[str] = (),
         emit: Emit | None = None,
     ) -> CommandResult:
-        """Run a command until it ends. It may see these `secrets`. If cancelled, kill its processes first."""
+        """Run a command until it ends. It may reach these `hosts`, or the whole network, and see `secrets`.
+
+        If cancelled, kill its processes first.
+        """
         seconds = self.settings.timeout_s if timeout_s is None else timeout_s
-        wanted = await self._want(command, seconds, network=network)
+        wanted = await self._want(command, seconds, network=network, hosts=hosts)
         wanted = wanted._replace(secrets=secrets, emit=emit)
         if self._live is not None:
             return await _retried(partial(self._run_beside, self._live, wanted))
@@ -117,13 +137,19 @@ class Shell:
 
     async def try_out(self, command: str, files: Mapping[str, bytes], *, timeout_s: float) -> CommandResult:
         """Run a command on a copy that has these files, and discard all its effects."""
-        wanted = await self._want(command, timeout_s, network=False)
+        wanted = await self._want(command, timeout_s)
         return await _retried(partial(self._run_and_forget, wanted, files))
 
-    async def _want(self, command: str, seconds: float, *, network: bool) -> _WantedCommand:
+    async def _want(
+        self, command: str, seconds: float, *, network: bool = False, hosts: Iterable[str] = ()
+    ) -> _WantedCommand:
         check_command(command)
-        limits = limits_of(self.settings, seconds)
-        return _WantedCommand(command, await self.sandbox(), limits, network or self.settings.network)
+        limits, sandbox = limits_of(self.settings, seconds), await self.sandbox()
+        network = network or self.settings.network
+        allowed = tuple(dict.fromkeys((*self.hosts(), *hosts)))
+        # Programs that use no network run without a proxy's variables, as they do elsewhere.
+        reaches = sandbox.copies and not network and (allowed or goes_online(command))
+        return _WantedCommand(command, sandbox, limits, network, allowed if reaches else None)
 
     async def _run_in_folder(self, wanted: _WantedCommand) -> CommandResult:
         temporary = await self._launcher.temporary()
@@ -179,10 +205,25 @@ class Shell:
         temporary = await self._launcher.temporary()
         plan = await asyncio.to_thread(self._view.on_copy, temporary, copy, wanted.secrets)
         command, sandbox, limits, network = wanted[:4]
-        held = self._is_live(copy)
-        return confine(
-            command, sandbox, plan, limits, self._env, network=network, copies=copy.mounts, held=held
+        held, gateway = self._is_live(copy), wanted.hosts is not None
+        order = confine(
+            command,
+            sandbox,
+            plan,
+            limits,
+            self._env,
+            network=network,
+            copies=copy.mounts,
+            held=held,
+            gateway=gateway,
         )
+        return replace(order, env={**order.env, **git_over_http(self._tokens)}) if gateway else order
+
+    def _gateway(self, wanted: _WantedCommand) -> Gateway | None:
+        if wanted.hosts is None:
+            return None
+        private = self.settings.private_hosts
+        return Gateway(wanted.hosts, self.contacted, private=private, tokens=self._tokens)
 
     async def _run(self, run: RunOrder, order: LaunchOrder, wanted: _WantedCommand) -> CommandResult:
         output = CommandOutput(self.settings.max_output_bytes, kept=WHOLE_KEPT)
@@ -194,11 +235,13 @@ class Shell:
             live.take(block)
 
         _, position = self._view.masks.opened_since()
-        ending = await run(order, take)
+        gateway = self._gateway(wanted)
+        ending = await run(order, take, gateway)
         opened, _ = self._view.masks.opened_since(position)
         live.finish()
         result = result_of(ending, output.text(), wanted.sandbox)
         result = replace(result, hidden=self._named(opened), whole=output.whole())
+        result = replace(result, refused_hosts=gateway.refused if gateway else ())
         if noted is None or result.exit_code is None:
             return result
         statuses = await asyncio.to_thread(read_statuses, noted)
@@ -229,9 +272,9 @@ class Shell:
         """Ids of the running background commands."""
         return self._live.commands if self._live is not None else ()
 
-    async def start(self, command: str, *, network: bool = False) -> str:
+    async def start(self, command: str, *, network: bool = False, hosts: Iterable[str] = ()) -> str:
         """Start a background command and return its id. It shares a copy of the folder with others."""
-        wanted = await self._want(command, _BACKGROUND_SECONDS, network=network)
+        wanted = await self._want(command, _BACKGROUND_SECONDS, network=network, hosts=hosts)
         if not wanted.sandbox.copies:
             raise ToolError("Nothing can run in the background here: that needs a copy of the folder.")
         if self._live is None:
@@ -240,7 +283,8 @@ class Shell:
             self._live = LiveCopy(copy, await self._launcher.hold(copy.mounts), self._numbers)
         order = await self._confine(wanted, self._live.copy)
         _, position = self._view.masks.opened_since()
-        command_id = self._live.start(order, self.settings.max_output_bytes, network=wanted.network)
+        run = partial(self._live.run, order, gateway=self._gateway(wanted), network=wanted.network)
+        command_id = self._live.start(run, self.settings.max_output_bytes)
         self._opened[command_id] = position
         return command_id
 

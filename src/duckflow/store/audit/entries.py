@@ -114,6 +114,8 @@ def _details(event: Event) -> Fields:
             return {"operation": event.kind.what, "target": target, "verdict": event.change}
         case events.HookRan():
             return {"operation": event.hook, "outcome": event.outcome, "target": digest_of(event.command)}
+        case events.HostContacted():
+            return {"operation": f"{event.host}:{event.port}", "outcome": event.outcome}
         case events.TaskReported():
             return {"outcome": event.status}
         case events.RequestFinished():

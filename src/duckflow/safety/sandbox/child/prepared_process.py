@@ -15,7 +15,13 @@ import socket
 from typing import Any, NamedTuple, NoReturn
 
 from duckflow.safety.sandbox.child import landlock, namespaces, seccomp
-from duckflow.safety.sandbox.child.overlay import enter_copies, mount_copy
+from duckflow.safety.sandbox.child.overlay import (
+    NEW_NETWORK,
+    bring_up_loopback,
+    enter_copies,
+    mount_copy,
+    unshare,
+)
 from duckflow.safety.sandbox.child.process_tree import exit_code
 from duckflow.safety.sandbox.child.wire import receive
 from duckflow.safety.syscalls import (
@@ -28,8 +34,9 @@ from duckflow.safety.syscalls import (
 )
 
 GO = b"g"
-ATTRIBUTES, RENAMES = b"a", b"r"
-"""Messages with descriptors: for answering attribute calls, and for keeping mounts and answering renames."""
+ATTRIBUTES, RENAMES, GATEWAY = b"a", b"r", b"g"
+"""Messages with descriptors: for answering attribute calls, for keeping mounts and answering renames, and a
+socket that takes connections from the command."""
 
 INFO, GATE, FILTER = 10, 11, 12
 """Descriptors for bubblewrap: where it writes its child's id, where it waits, and where its filter is."""
@@ -164,6 +171,7 @@ def _be_first(orders: socket.socket, temporary: str, ahead: list[dict[str, Any]]
     namespaces.move_into(root)
     os.chdir(order["cwd"])
     drop_capabilities()
+    _open_gateway(order, orders)
     seccomp.apply(seccomp.assemble(tuple(order["sockets"])))
     namespaces.watch_over(_start(order))
 
@@ -182,13 +190,26 @@ def _hand_over_renames(news: socket.socket) -> None:
     _hand_over(news, RENAMES, opened)
 
 
+def _open_gateway(order: dict[str, Any], news: socket.socket) -> None:
+    """If the command may reach some hosts, hand over a socket inside its network for them."""
+    if order["gateway"]:
+        opened = socket.create_server(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{opened.getsockname()[1]}"
+        order["env"].update(dict.fromkeys(order["gateway"], address))
+        _hand_over(news, GATEWAY, [opened.detach()])
+
+
 def _prepare_bubblewrap(order: dict[str, Any], lines: ChildLines, parent: int) -> None:
     """Mount the copies, and give bubblewrap its descriptors under the numbers in its arguments."""
     if order["copies"] and not order["held"]:
         enter_copies(order["copies"])
         die_with_parent(parent)  # the kernel resets this when the user id changes
+        if order["gateway"]:
+            unshare(NEW_NETWORK)
+            bring_up_loopback()
     if order["copies"]:
         _hand_over_renames(lines.orders)
+        _open_gateway(order, lines.orders)
     program = os.memfd_create("filter", os.MFD_CLOEXEC)
     os.write(program, seccomp.assemble(tuple(order["sockets"])))
     os.lseek(program, 0, os.SEEK_SET)

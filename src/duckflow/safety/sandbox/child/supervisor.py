@@ -18,7 +18,7 @@ from duckflow.safety.sandbox.child.cgroups import MemoryGroup, enter_memory_grou
 from duckflow.safety.sandbox.child.command_process import CommandProcess, preparation_for
 from duckflow.safety.sandbox.child.file_attributes import FileAttributes
 from duckflow.safety.sandbox.child.folder_moves import FolderMoves
-from duckflow.safety.sandbox.child.prepared_process import ATTRIBUTES
+from duckflow.safety.sandbox.child.prepared_process import ATTRIBUTES, GATEWAY
 from duckflow.safety.sandbox.child.process_tree import end_process_tree, exit_code, reap
 from duckflow.safety.sandbox.child.resource_use import ResourceUse
 from duckflow.safety.sandbox.child.shared_namespaces import hold
@@ -109,13 +109,17 @@ def _watch(
         if control.fileno() in ready:
             return "asked"
         if command.news.fileno() in ready:
-            poll.unregister(command.news)
             word, kept, _, _ = socket.recv_fds(command.news, 1, 2)
-            if word == ATTRIBUTES:
+            if not word:
+                poll.unregister(command.news)
+            elif word == GATEWAY:
+                socket.send_fds(control, [word], kept)
+                os.close(kept[0])
+            elif word == ATTRIBUTES:
                 held = FileAttributes(kept[0], order["writable"])
+                poll.register(held.listener, select.POLLIN)
             elif len(kept) > 1:  # the first descriptor keeps the mounts until the end
                 held = FolderMoves(kept[1], copied)
-            if held is not None:
                 poll.register(held.listener, select.POLLIN)
         if held is not None and (asked := ready.get(held.listener)):
             if asked & select.POLLIN:

@@ -11,7 +11,7 @@ from duckflow.config.settings import ShellSettings
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.safety.sandbox.child import seccomp
 from duckflow.safety.sandbox.view import bubblewrap
-from duckflow.safety.sandbox.view.environment import command_environment
+from duckflow.safety.sandbox.view.environment import GATEWAY, command_environment
 from duckflow.safety.sandbox.view.levels import Level, Sandbox
 from duckflow.safety.sandbox.view.mount_plan import Mount, MountPlan
 from duckflow.safety.sandbox.view.visibility import LandlockRules, Visibility
@@ -58,6 +58,8 @@ class LaunchOrder(Frozen):
     protected_pids: tuple[int, ...] = ()
     network: bool = False
     """True if the command uses the network of the process that starts it."""
+    gateway: tuple[str, ...] = ()
+    """Variables by which the command finds the gateway; empty if it reaches no hosts."""
     held: bool = False
     """True if the command shares existing mounts and an existing loopback network with other commands."""
     disk: tuple[str, ...] = ()
@@ -90,6 +92,7 @@ def confine(
     network: bool,
     copies: tuple[CopyMount, ...] = (),
     held: bool = False,
+    gateway: bool = False,
     rules: LandlockRules | None = None,
 ) -> LaunchOrder:
     """Return the order to run a command in this sandbox. `rules` caches Landlock's rules between commands."""
@@ -99,13 +102,20 @@ def confine(
         order = LaunchOrder(
             kind=sandbox.level,
             argv=shell,
-            env=command_environment(user, "/tmp", network=network, own_home=home),  # noqa: S108 - in the sandbox
+            env=command_environment(
+                user,
+                "/tmp",  # noqa: S108 - in the sandbox
+                network=network,
+                own_home=home,
+                gateway=gateway,
+            ),
             cwd=reach.base.workspace,
             limits=limits,
             # The machine's network also gives access to the abstract sockets of its services.
             sockets=seccomp.ON_THE_NETWORK if network else seccomp.IN_A_NAMESPACE,
             network=network or held,
             held=held,
+            gateway=GATEWAY if gateway else (),
             disk=(*(one.upper for one in copies), *(f"{reach.base.temporary}/{one}" for one in OWN_FOLDERS)),
             temporary=reach.base.temporary,
             mounts=reach.mounts,
@@ -113,7 +123,9 @@ def confine(
         )
         if sandbox.level == "namespaces":
             return order
-        argv = bubblewrap.arguments(sandbox.program, reach, sandbox.features, network=order.network)
+        argv = bubblewrap.arguments(
+            sandbox.program, reach, sandbox.features, network=order.network or gateway
+        )
         return replace(order, argv=(*argv, *shell), mounts=())
     order = LaunchOrder(
         kind="none" if sandbox.level == "external" else sandbox.level,

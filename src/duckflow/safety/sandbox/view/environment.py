@@ -1,6 +1,6 @@
 """Environment of a command: the user's, without keys and without variables that lead out of the sandbox."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from duckflow.domain.patterns import lazy_regex
@@ -27,6 +27,14 @@ _OF_THE_HOME = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY")
 """Proxy settings. Without a network they only harm: programs would use the proxy even for loopback."""
 
+GATEWAY = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
+"""Variables by which programs find the gateway."""
+
+_BESIDE_GATEWAY = {
+    **dict.fromkeys(("NO_PROXY", "no_proxy"), "localhost,127.0.0.1,::1"),
+    "NODE_USE_ENV_PROXY": "1",
+}
+
 SET = {
     # Otherwise `git status` would write to the index, a change that would have to be judged.
     "GIT_OPTIONAL_LOCKS": "0",
@@ -41,15 +49,27 @@ _FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 def command_environment(
-    user: Mapping[str, str], temporary: str, *, network: bool, own_home: bool
+    user: Mapping[str, str], temporary: str, *, network: bool, own_home: bool, gateway: bool = False
 ) -> dict[str, str]:
-    """Return a command's environment, based on the user's. `own_home`: its home folder is writable."""
+    """Return a command's environment, based on the user's. `own_home`: its home folder is writable.
+
+    `gateway`: it reaches some hosts; its own process adds the variables that name the gateway.
+    """
     home = user.get("HOME", "")
     kept = {name: value for name, value in user.items() if _is_passed_on(name, value, home, network=network)}
     path = [part for part in kept.get("PATH", "").split(":") if part.startswith("/")]
     kept["PATH"] = ":".join(path) or _FALLBACK_PATH
     caches = {"XDG_CACHE_HOME": f"{temporary}/.cache", "npm_config_cache": f"{temporary}/.cache/npm"}
-    return {**kept, **SET, "TMPDIR": temporary, **({} if own_home else caches)}
+    more = _BESIDE_GATEWAY if gateway else {}
+    return {**kept, **SET, **more, "TMPDIR": temporary, **({} if own_home else caches)}
+
+
+def git_over_http(hosts: Iterable[str]) -> dict[str, str]:
+    """Return variables that let git leave encryption to the gateway, which adds the token for these hosts."""
+    names = list(hosts)
+    pairs = {f"GIT_CONFIG_KEY_{n}": f"url.http://{host}/.insteadOf" for n, host in enumerate(names)}
+    pairs |= {f"GIT_CONFIG_VALUE_{n}": f"https://{host}/" for n, host in enumerate(names)}
+    return {**pairs, "GIT_CONFIG_COUNT": str(len(names))} if names else {}
 
 
 def _is_passed_on(name: str, value: str, home: str, *, network: bool) -> bool:

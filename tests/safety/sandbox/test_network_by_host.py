@@ -1,0 +1,215 @@
+"""SAFETY 22, O6: commands reach the hosts that the user allowed, through the gateway, and nothing else."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+from duckflow.domain.hosts import covers, read_host, registries
+from fakes.rows import Failures
+
+CURL = "curl -sS --max-time 20 "
+
+
+@asynccontextmanager
+async def web_server(
+    answer: bytes = b"hello", secure: ssl.SSLContext | None = None
+) -> AsyncIterator[tuple[int, list[bytes]]]:
+    """A server on this machine: its port, and the requests it got."""
+    got: list[bytes] = []
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        got.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(answer), answer))
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(talk, "127.0.0.1", 0, ssl=secure)
+    async with server:
+        yield server.sockets[0].getsockname()[1], got
+
+
+@pytest.fixture
+async def contacts():
+    return []
+
+
+async def shell_with(open_shell, folder, level, contacts, **settings):
+    shell = await open_shell(folder, level, copies=folder.parent / "copies", **settings)
+    shell.contacted = lambda one: contacts.append((one.host, one.port, one.outcome))
+    return shell
+
+
+async def test_SAFETY22_a_command_reaches_an_allowed_host_and_each_contact_is_told(
+    folder, copying, open_shell, contacts
+):
+    async with web_server() as (port, got):
+        shell = await shell_with(open_shell, folder, copying, contacts, private_hosts=True)
+        address = f"localhost:{port}"
+        result = await shell.run(f"{CURL} --noproxy '' http://{address}/a?b=1", hosts=(address,))
+        assert (result.exit_code, result.output, result.refused_hosts) == (0, "hello", ())
+        assert got[0].startswith(b"GET /a?b=1 HTTP/1.1\r\nHost: localhost:%d\r\nConnection: close\r\n" % port)
+        assert b"Proxy" not in got[0]
+    assert contacts == [("localhost", port, "connected")]
+
+
+async def test_SAFETY22_other_hosts_are_refused_and_named(folder, copying, open_shell, contacts):
+    shell = await shell_with(open_shell, folder, copying, contacts)
+    result = await shell.run(
+        f"{CURL} -o /dev/null -w '%{{http_code}}' http://example.com/; {CURL} https://example.org"
+    )
+    assert result.output.startswith("403")
+    assert result.refused_hosts == ("example.com", "example.org")
+    assert contacts == [("example.com", 80, "refused"), ("example.org", 443, "refused")]
+
+
+async def test_SAFETY22_a_private_network_is_refused_even_for_an_allowed_host(
+    folder, copying, open_shell, contacts
+):
+    async with web_server() as (port, got):
+        shell = await shell_with(open_shell, folder, copying, contacts)
+        for host in (f"localhost:{port}", f"127.0.0.1:{port}"):
+            result = await shell.run(f"{CURL} --noproxy '' http://{host}/", hosts=(host,))
+            assert "private network" in result.output, host
+            assert result.refused_hosts == (host,)
+    assert got == []
+
+
+async def test_SAFETY22_only_usual_ports_and_whole_requests_pass(folder, copying, open_shell, contacts):
+    async with web_server() as (port, got):
+        shell = await shell_with(open_shell, folder, copying, contacts, private_hosts=True)
+        sent = {
+            "CONNECT localhost:22 HTTP/1.1": "403",
+            f"CONNECT localhost:{port} HTTP/1.1": "403",
+            "GET / HTTP/1.1": "400",
+            f"GET ftp://localhost:{port}/ HTTP/1.1": "400",
+            f"GET http://u:p@localhost:{port}/ HTTP/1.1": "400",
+            "GET http://localhost /": "400",
+            "CONNECT http://localhost:443 HTTP/1.1": "400",
+        }
+        wrong = Failures()
+        for line, status in sent.items():
+            code = (
+                "import os, socket; to = os.environ['http_proxy'].rpartition(':')[2]; "
+                "s = socket.create_connection(('127.0.0.1', int(to))); "
+                f"s.sendall({line!r}.encode() + b'\\r\\n\\r\\n'); print(s.recv(99).decode())"
+            )
+            with wrong.of(line):
+                result = await shell.run(f'python3 -c "{code}"', hosts=("localhost",))
+                assert result.output.startswith(f"HTTP/1.1 {status}"), result.output
+        wrong.report()
+        assert got == []
+
+
+async def test_SAFETY22_a_second_request_on_a_connection_goes_to_the_same_host(
+    folder, copying, open_shell, contacts
+):
+    async with web_server() as (port, got):
+        shell = await shell_with(open_shell, folder, copying, contacts, private_hosts=True)
+        first = f"GET http://localhost:{port}/ HTTP/1.1\\r\\nHost: other.example\\r\\n\\r\\n"
+        code = (
+            "import os, socket; to = os.environ['http_proxy'].rpartition(':')[2]; "
+            "s = socket.create_connection(('127.0.0.1', int(to))); "
+            f"s.sendall(b'{first}GET http://evil.example/ HTTP/1.1\\r\\n\\r\\n'); s.recv(99)"
+        )
+        await shell.run(f'python3 -c "{code}"', hosts=(f"localhost:{port}",))
+        (request,) = got
+        assert b"other.example" not in request
+    assert contacts == [("localhost", port, "connected")]
+
+
+async def test_SAFETY22_programs_that_go_nowhere_see_no_proxy(folder, copying, open_shell, contacts):
+    shell = await shell_with(open_shell, folder, copying, contacts)
+    assert "127.0.0.1" not in (await shell.run("env")).output
+
+
+async def test_SAFETY22_background_commands_reach_allowed_hosts_too(folder, copying, open_shell, contacts):
+    async with web_server() as (port, _):
+        shell = await shell_with(open_shell, folder, copying, contacts, private_hosts=True)
+        address = f"localhost:{port}"
+        started = await shell.start(f"{CURL} --noproxy '' http://{address}/", hosts=(address,))
+        said = await shell.read(started, 30, for_end=True)
+        assert (said.text, said.exit_code) == ("hello", 0)
+        await shell.end_background()
+    assert contacts == [("localhost", port, "connected")]
+
+
+def test_SAFETY22_grants_cover_hosts_below_a_star_ports_that_they_name_and_registries():
+    rows = [
+        (("github.com",), "github.com", True),
+        (("github.com",), "api.github.com", False),
+        (("github.com",), "github.com:8080", False),
+        (("github.com:8080",), "github.com:8080", True),
+        (("*.github.com",), "api.github.com", True),
+        (("*.github.com",), "github.com", False),
+        (("*.github.com",), "evilgithub.com", False),
+        (("registries",), "index.crates.io", True),
+        (("registries",), "registries", True),
+        (("registries",), "crates.io.evil.example", False),
+        ((), "github.com", False),
+    ]
+    assert [row for row in rows if covers(row[0], row[1]) is not row[2]] == []
+    assert len(registries()) > 20
+
+
+def test_SAFETY22_what_is_no_host_is_said():
+    assert [read_host(one) for one in (" GitHub.com", "*.a.b", "a.b:81")] == ["github.com", "*.a.b", "a.b:81"]
+    for wrong in ("https://a.b", "a b", "a.b:x", "*", "*.*.a", "ä.de", "", "a..b", "a/b", "x" * 300):
+        with pytest.raises(ValueError, match="is no host"):
+            read_host(wrong)
+
+
+async def test_SAFETY22_a_lent_token_goes_to_its_host_encrypted_and_never_into_the_sandbox(
+    folder, copying, open_shell, contacts, tmp_path, monkeypatch
+):
+    certificate, secure = certificate_of_localhost(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    async with web_server(secure=secure) as (port, got), web_server() as (other, plainly):
+        host = f"localhost:{port}"
+        settings = {"private_hosts": True, "hosts": (host, f"localhost:{other}"), "tokens": {host: "LENT"}}
+        env = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "LENT": "tok-123"}
+        shell = await shell_with(open_shell, folder, copying, contacts, env=env, **settings)
+        seen = f"env; {CURL} --noproxy '' -H 'Authorization: mine' http://{host}/api"
+        said = await shell.run(f"{seen}; {CURL} --noproxy '' http://localhost:{other}/")
+        assert said.output.endswith("hellohello"), said.output
+        assert "tok-123" not in said.output
+        (request,), (without,) = got, plainly
+        assert b"\r\nAuthorization: Bearer tok-123\r\n" in request
+        assert b"mine" not in request
+        assert b"Authorization" not in without
+        await shell.run(f"no_proxy= NO_PROXY= git ls-remote https://{host}/a/b.git", timeout_s=20)
+        assert b"GET /a/b.git/info/refs?service=git-upload-pack" in got[1]
+        assert b"Authorization: Basic eC1hY2Nlc3MtdG9rZW46dG9rLTEyMw==" in got[1]
+
+
+def certificate_of_localhost(folder: Path) -> tuple[Path, ssl.SSLContext]:
+    """A certificate that signs itself, and what a server needs to use it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (folder / "key.pem").write_bytes(secret)
+    (folder / "certificate.pem").write_bytes(made.public_bytes(Encoding.PEM))
+    secure = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    secure.load_cert_chain(folder / "certificate.pem", folder / "key.pem")
+    return folder / "certificate.pem", secure
