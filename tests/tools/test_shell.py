@@ -28,7 +28,7 @@ class FakeShell:
     async def sandbox(self):
         return Sandbox(level=self.level, reason="sandbox.bubblewrap")
 
-    async def run(self, command, *, timeout_s, network, hosts, secrets, emit, request):
+    async def run(self, command, *, timeout_s, network, hosts, secrets, emit):
         self.asked.append((command, timeout_s, network))
         return self.result
 
@@ -79,7 +79,7 @@ async def test_what_a_command_changed_and_its_exit_code_are_told(folder):
         ("touch: x: Read-only file system", "bubblewrap", "only in the workspace, not in what else"),
         ("sed: Value too large for defined data type", "namespaces", "write a new file instead"),
         ("touch: x: Permission denied", "landlock", "nor at the workspace's top"),
-        ("curl: (6) Could not resolve host: x", "bubblewrap", "ask with network true"),
+        ("curl: (6) Could not resolve host: x", "bubblewrap", "name the hosts"),
         ("touch: x: Permission denied", "none", ""),
         ("SyntaxError", "bubblewrap", ""),
     ],
