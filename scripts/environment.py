@@ -2,7 +2,8 @@
 interruption.
 
 A stamp in .venv, written last, holds a digest of all inputs. This script uses only the standard library and
-runs on any Python from 3.11. It installs with uv if available and with pip otherwise.
+Duckflow's catalogues, and runs on any Python from 3.11. It installs with uv if available and with pip
+otherwise.
 """
 
 import fcntl
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src"
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "duckflow-environment"
@@ -51,7 +53,7 @@ def main(purpose: str) -> None:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            say("Waiting for another set-up of this folder to end…")
+            say("setup.waiting")
             fcntl.flock(lock, fcntl.LOCK_EX)
         if not (is_ready(purpose) and works("-c", NEW_ENOUGH)):
             set_up(purpose)
@@ -77,7 +79,7 @@ def is_settled(purpose: str) -> bool:
 def install_bubblewrap() -> None:
     """Install bubblewrap with the system's package manager if that needs no password, or record the
     failure."""
-    say("Installing bubblewrap, in which the tests run commands…")
+    say("setup.bubblewrap")
     may = [] if os.geteuid() == 0 else ["sudo", "-n"]
     manager = next((one for one in MANAGERS if shutil.which(one[0])), None)
     if manager is None or (may and not shutil.which("sudo")):
@@ -89,7 +91,7 @@ def install_bubblewrap() -> None:
     else:
         reason = f"{' '.join([*may, *manager])} failed"
     NO_BUBBLEWRAP.write_text(f"bubblewrap is not installed: {reason}\n", "utf-8")
-    say(f"bubblewrap could not be installed ({reason}); its tests will be skipped.")
+    say("setup.no_bubblewrap", reason=reason)
 
 
 def tries(command: Sequence[str]) -> bool:
@@ -113,7 +115,7 @@ def digest(purpose: str) -> str:
 
 def set_up(purpose: str) -> None:
     """Install everything, and start over from scratch if an interrupted set-up left incomplete packages."""
-    say(f"Setting up Duckflow in {VENV.name} (once; a minute or so)…")
+    say("setup.start", folder=VENV.name)
     uv = shutil.which("uv")
     interrupted = INSTALLING.exists()
     STAMP.unlink(missing_ok=True)
@@ -122,12 +124,12 @@ def set_up(purpose: str) -> None:
         create(uv)
     install(uv, purpose)
     if interrupted and not works("-c", WHOLE):
-        say("An earlier set-up was interrupted and left something incomplete; starting over…")
+        say("setup.again")
         create(uv)
         install(uv, purpose)
     INSTALLING.unlink()
     STAMP.write_text(digest(purpose), "utf-8")
-    say("Ready.")
+    say("setup.ready")
 
 
 def usable(uv: str | None) -> bool:
@@ -140,6 +142,7 @@ def create(uv: str | None) -> None:
     """Create an empty environment, replacing an existing one."""
     if VENV.is_symlink() or VENV.is_file():
         VENV.unlink()
+    say("setup.environment")
     shutil.rmtree(VENV, ignore_errors=True)
     if uv:
         must([uv, "venv", "--quiet", "--python", sys.executable, str(VENV)])
@@ -149,6 +152,7 @@ def create(uv: str | None) -> None:
 
 def install(uv: str | None, purpose: str) -> None:
     """Install the pinned packages, each checked against its hash, then Duckflow from this folder."""
+    say("setup.packages")
     PLACE.write_text(str(ROOT), "utf-8")
     INSTALLING.touch()
     if uv:
@@ -187,13 +191,18 @@ def must(command: Sequence[str]) -> None:
         if done.returncode == 0:
             return
     sys.stderr.write(done.stdout.decode(errors="replace"))
-    say("The set-up did not finish: see above. Run the same command again to go on from here.")
+    say("setup.failed")
     sys.exit(1)
 
 
-def say(sentence: str) -> None:
-    """Tell the user something on standard error."""
-    sys.stderr.write(f"🦆 {sentence}\n")
+def say(key: str, **values: object) -> None:
+    """Tell the user something on standard error, in their language."""
+    if str(SOURCE) not in sys.path:
+        sys.path.insert(0, str(SOURCE))
+    from duckflow.i18n.catalogue import set_language_once, text  # noqa: PLC0415 - not installed yet
+
+    set_language_once("", os.environ)
+    sys.stderr.write(f"🦆 {text(key, **values)}\n")
     sys.stderr.flush()
 
 
@@ -203,5 +212,5 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1])
     except KeyboardInterrupt:
-        say("Interrupted. Run the same command again to go on from here.")
+        say("setup.interrupted")
         sys.exit(130)

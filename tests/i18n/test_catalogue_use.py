@@ -107,6 +107,9 @@ def flag_keys(module: Module) -> Iterator[str]:
 def test_every_key_in_the_catalogue_is_used():
     literals, beginnings = page_keys()
     literals |= {key for module in modules("cli") for key in flag_keys(module)}
+    literals |= set(
+        re.findall(r'say\("(setup\.\w+)"', (PACKAGE.parents[1] / "scripts/environment.py").read_text("utf-8"))
+    )
     for module in modules():
         for node in nodes(module.tree):
             match node:

@@ -112,13 +112,11 @@ def situation_of(objective: TaskObjective) -> dict[str, JsonValue]:
     """Return the parts of the situation report: request, attempts, score, missing parts, results, quality."""
     evaluation = objective.evaluation
     unmet = [item.requirement for item in objective.requirements if item.satisfaction < 1]
-    missing = evaluation.missing_aspects if evaluation else ()
     return {
         "request": one_line(objective.request, _REQUEST),
         "attempts": objective.iterations,
         "score": percent(objective.satisfaction) if evaluation and evaluation.by == "model" else "",
-        "missing": _listed(missing or unmet),
-        "collected": _listed(objective.results[-_REPORT_LINES:]),
+        "missing": _listed(objective.missing or unmet),
         "quality": one_line(evaluation.quality_assessment, _REQUEST) if evaluation else "",
         "checks": _listed([_check_line(one) for one in objective.checks]),
     }

@@ -208,3 +208,10 @@ class TaskObjective(Frozen):
     def results(self) -> tuple[str, ...]:
         """Results so far, oldest first, one line each."""
         return tuple(dict.fromkeys(line for one in (*self.attempts, self.current) for line in one.results))
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What the last evaluation misses, for the user: failed checks only by name."""
+        names = {one.aspect: f"✗ {one.name}" for one in self.checks}
+        found = self.evaluation.missing_aspects if self.evaluation else ()
+        return tuple(names.get(one, one) for one in found)

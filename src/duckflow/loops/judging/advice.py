@@ -62,17 +62,18 @@ def work_so_far(state: AgentState, error: ProviderError) -> tuple[ErrorReported,
     report, unusable = ErrorReported.of(error), isinstance(error, BadAnswer)
     if report.key == "llm.bad_answer":
         report = replace(report, key="llm.bad_last_answer")
-    done = _work_done(state.request) if state.request else ()
+    done = work_done(state.request) if state.request else ()
     title = text("settled.unusable_answer") if unusable else text("settled.no_answer")
     return report, Reply(text="\n".join([title, *done]))
 
 
 def closing_words(request: Request) -> str:
     """Return what was changed and run, as the last reply to a request."""
-    return "\n".join([text("settled.done"), *_work_done(request)])
+    return "\n".join([text("settled.done"), *work_done(request)])
 
 
-def _work_done(request: Request) -> Iterator[str]:
+def work_done(request: Request) -> Iterator[str]:
+    """Yield lines for the user about the changed files and the commands of a request."""
     changed = [path for path in request.changed if not is_cache(path)]
     for key, removed in (("settled.changed", False), ("settled.removed", True)):
         if paths := [path for path in changed if (path in request.removed) == removed]:
@@ -101,16 +102,13 @@ def _progress(state: AgentState, request: Request) -> Iterator[str]:
     for item in objective.requirements[:_SHOWN]:
         mark = "✓" if item.satisfaction >= _MET else "○"
         yield f"  {mark} {_short(item.requirement)} ({percent(item.satisfaction)})"
-    if request.changed:
-        yield text("progress.changed", files=_short(", ".join(request.changed[-_SHOWN:])))
+    if request.acted:
+        yield from work_done(request)
     if request.failing:
         yield text("progress.failing", what=_short(", ".join(request.failing[-_SHOWN:])))
-    found = objective.results[-_SHOWN:]
-    missing = objective.evaluation.missing_aspects[:_SHOWN] if objective.evaluation else ()
-    for title, lines in ((text("progress.found"), found), (text("progress.missing"), missing)):
-        if lines:
-            yield title
-            yield from (f"  • {_short(line)}" for line in lines)
+    if objective.missing:
+        yield text("progress.missing")
+        yield from (f"  • {_short(line)}" for line in objective.missing[:_SHOWN])
 
 
 def _short(line: str) -> str:

@@ -19,6 +19,7 @@ from duckflow.domain.questions.consultation import (
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import cut
 from duckflow.evaluation.continuation import situation_of
+from duckflow.loops.judging.advice import work_done
 
 CAUSES = ("limit", "errors", "stamina")
 """Causes that the question names besides its situation."""
@@ -77,6 +78,7 @@ def consult(
     known: dict[str, JsonValue] = {"failing": cut(", ".join(failing), _LISTED)}
     if kind == "escalation" and state.request:
         known |= situation_of(state.request.objective)
+        known["collected"] = "\n".join(work_done(state.request)) if state.request.acted else ""
     known |= values
     # A used-up limit has its own text, because the work may have made progress.
     spent = (kind == "over_exertion" and cause in SPENT) or cause == LOST
@@ -136,9 +138,8 @@ def _reasons(state: AgentState, request: Request, kind: ConsultationKind, cause:
         yield _known("failing", request.failing)
     if state.items.open_questions and kind in ("lost_confidence", "confusion"):
         yield _known("questions", state.items.open_questions)
-    evaluation = request.objective.evaluation
-    if evaluation and evaluation.missing_aspects:
-        yield _known("missing", evaluation.missing_aspects)
+    if request.objective.missing:
+        yield _known("missing", request.objective.missing)
 
 
 def _known(name: str, what: Sequence[str]) -> TextLine:

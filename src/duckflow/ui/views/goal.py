@@ -6,7 +6,12 @@ from duckflow.domain.events import AttemptPlanned, Evaluated, RequirementsFound
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import percent
 from duckflow.domain.work.checks import CheckResult
-from duckflow.domain.work.objective import RequirementItem, RequirementScore, SatisfactionEvaluation
+from duckflow.domain.work.objective import (
+    RequirementItem,
+    RequirementScore,
+    SatisfactionEvaluation,
+    TaskObjective,
+)
 from duckflow.domain.work.outcomes import ENDED
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import on_one_line
@@ -112,7 +117,7 @@ def _goal(request: Request) -> Iterator[str]:
     yield from first_lines(
         [_requirement(one, scored.get(one.requirement), judged=judged) for one in objective.requirements]
     )
-    yield from _verdict(objective.evaluation)
+    yield from _verdict(objective)
     yield from first_lines([_check(one) for one in objective.checks])
     for attempt in objective.attempts:
         strategy = _strategy(attempt.strategy)
@@ -149,7 +154,8 @@ def _with_reason(line: str, score: RequirementScore) -> str:
     return f"{line}\n{reason}"
 
 
-def _verdict(evaluation: SatisfactionEvaluation | None) -> Iterator[str]:
+def _verdict(objective: TaskObjective) -> Iterator[str]:
+    evaluation = objective.evaluation
     if evaluation is None or evaluation.by == "nobody":
         yield text("goal.not_judged") if evaluation is None else text("evaluation.not_judged")
         yield from _caps(evaluation) if evaluation else ()
@@ -163,7 +169,7 @@ def _verdict(evaluation: SatisfactionEvaluation | None) -> Iterator[str]:
         yield text("goal.quality", quality=_short(evaluation.quality_assessment, _LONG))
     if evaluation.missing_aspects and not evaluation.done:
         yield text("goal.missing")
-        yield from first_lines([f"    • {_short(one)}" for one in evaluation.missing_aspects])
+        yield from first_lines([f"    • {_short(one)}" for one in objective.missing])
 
 
 def _check(result: CheckResult) -> str:
