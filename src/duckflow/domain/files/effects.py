@@ -1,5 +1,6 @@
 """Effects of a command: its changes to the workspace, read from the copy on which it ran (G9)."""
 
+from itertools import accumulate
 from typing import Literal
 
 from duckflow.domain.files.caches import TOOL_CACHES
@@ -17,6 +18,9 @@ DropReason = Literal["set_id", "device", "pipe", "socket", "link_out", "unreadab
 
 LARGEST_KEPT = 64_000_000
 """Size in bytes of the largest file whose old content is kept for undo."""
+
+_MOST_KEPT = 200_000_000
+"""Total size in bytes above which the next change could push out what was kept."""
 
 
 class Effect(Frozen):
@@ -90,8 +94,14 @@ class Effects(Frozen):
     @property
     def unkept(self) -> tuple[str, ...]:
         """Files and folders whose old content is too large to keep, so that undo can't restore it."""
-        gone = (one for one in self.effects if one.kind in ("deleted", "changed"))
-        files = (one.path for one in gone if one.size_before > LARGEST_KEPT)
+        gone = [one for one in self.effects if one.kind in ("deleted", "changed")]
+        gone.sort(key=lambda one: one.size_before)
+        totals = accumulate(one.size_before for one in gone)
+        files = [
+            one.path
+            for one, total in zip(gone, totals, strict=True)
+            if one.size_before > LARGEST_KEPT or total > _MOST_KEPT
+        ]
         return (*files, *(f"{bulk.path}/" for bulk in self.bulk if not bulk.kept))
 
     @property

@@ -217,10 +217,13 @@ def _joined(result: ToolResult, more: ToolResult) -> ToolResult:
 
 
 def _made(state: AgentState) -> frozenset[str]:
-    """Return files that this session created. Deleting one of them loses nothing of the user's."""
-    return frozenset(
-        change.path for one in state.change_sets for change in one.changes if change.before is None
-    )
+    """Return files that this session created. Deleting one of them loses nothing of the user's.
+
+    A file that it only moved is not one of them.
+    """
+    changes = [change for one in state.change_sets for change in one.changes]
+    known = {change.before for change in changes if change.before is not None}
+    return frozenset(one.path for one in changes if one.before is None and one.after not in known)
 
 
 def _before(effects: Effects) -> dict[str, str | None]:
@@ -269,7 +272,7 @@ def _of_effect(effect: Effect, contents: FileVersions) -> str:
         return f"({text(f'approval.difference.folder_{effect.kind}', path=named)}{bits})\n"
     if effect.type == "link":
         said = text(f"approval.difference.link_{effect.kind}", path=named)
-        leads = "" if effect.kind == "deleted" else f" → {printable(effect.link_target)}"
+        leads = "" if effect.kind == "deleted" else f" -> {printable(effect.link_target)}"
         return f"({said}{leads})\n"
     bits = ""
     if effect.mode_before is not None and effect.mode_after not in (None, effect.mode_before):
