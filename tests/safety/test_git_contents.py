@@ -233,6 +233,9 @@ ENTERING = (
     "echo $(git rev-parse pr) refs/heads/main > .git/packed-refs; rm .git/refs/heads/main",
     "mkdir .git/rebase-merge; git rev-parse pr > .git/rebase-merge/orig-head",
     "git rev-parse pr > .git/ORIG_HEAD",
+    "mkdir .git/rebase-merge; echo pick $(git rev-parse pr) > .git/rebase-merge/git-rebase-todo",
+    "echo '; touch x' > .git/BISECT_NAMES",
+    "mkdir .git/sequencer; echo pick $(git rev-parse --short pr) > .git/sequencer/todo",
     "git replace HEAD pr",
     "echo x > AGENTS.md; git add .; git commit -qm x; rm AGENTS.md",
     "git update-index --add --cacheinfo 120000,$(printf .git/hooks | git hash-object -w --stdin),x",
@@ -253,6 +256,9 @@ EVERYDAY = (
     "git reset -q --soft HEAD~1; git reset -q",
     "git mv d0 d9; git commit -qm moved; git revert --no-edit HEAD",
     "git update-index --split-index; echo 1 > new; git add new",
+    "git bisect start HEAD HEAD~1; git bisect reset",
+    "git bisect start -- d0 'd 1'",
+    "GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -q -i HEAD~1",
 )
 
 

@@ -25,12 +25,14 @@ _INSIDE = (
     r"(?:objects/(?P<object>[0-9a-f]{2}/(?:[0-9a-f]{38}|[0-9a-f]{62}))"
     r"|(?P<stored>objects/(?:pack/.*\.(?:pack|idx)|pack/multi-pack-index.*|info/commit-graph.*))"
     r"|(?P<ref>refs/.+|HEAD|ORIG_HEAD|rebase-(?:merge|apply)/orig-head|sequencer/head)"
+    r"|(?P<todo>(?:rebase-merge|rebase-apply|sequencer)/[^/]*todo[^/]*)"
     r"|(?P<packed>packed-refs)|(?P<index>index|sharedindex\.[0-9a-f]+))"
 )
 _PLACE = lazy_regex(
     rf"(?P<place>(?:.*/)?\.git(?:/modules/.+?)?)(?P<own>/worktrees/[^/]+)?/{_INSIDE}", re.IGNORECASE
 )
 _BARE = lazy_regex(_INSIDE, re.IGNORECASE)
+_PICKED = lazy_regex(rb"^\s*[a-z]+\s+(?:-[cC]\s+)?([0-9a-fA-F]{4,64})\b", re.MULTILINE)
 _SYMBOLIC = lazy_regex(rb"ref:\s*(\S+)")
 _ID = lazy_regex(rb"[0-9a-fA-F]{40,64}")
 _PACKED = lazy_regex(rb"^([0-9a-f]{40,64}) (\S+)$", re.MULTILINE)
@@ -48,12 +50,15 @@ GitObject = tuple[str, bytes]
 
 
 class ReadObjects(Protocol):
-    """Reads objects from a git directory outside the copy, by their ids. Missing ones are left out."""
+    """Reads objects from a git directory outside the copy, by their ids, which may be short.
 
-    def __call__(self, directory: str, ids: Iterable[str]) -> Mapping[str, GitObject]: ...
+    Missing ones are left out.
+    """
+
+    def __call__(self, directory: str, ids: Collection[str]) -> Mapping[str, GitObject]: ...
 
 
-def read_no_objects(directory: str, ids: Iterable[str]) -> Mapping[str, GitObject]:  # noqa: ARG001
+def read_no_objects(directory: str, ids: Collection[str]) -> Mapping[str, GitObject]:  # noqa: ARG001
     """Return nothing: no git directory is known."""
     return {}
 
@@ -111,7 +116,9 @@ class GitContents:
                 self.findings[path].add("unseen")
             elif kind == "object":
                 self.findings[path].update(repository.add_object(path))
-        for source, step in (*repository.commit_steps(), *repository.ref_steps(changed)):
+        lists = [one.path for one in changed if one.kind == "todo"]
+        todo_steps = (step for path in lists for step in repository.todo_steps(path))
+        for source, step in (*repository.commit_steps(), *repository.ref_steps(changed), *todo_steps):
             self._add(source, repository, step)
         indexes = {one.path: f"{one.path.rpartition('/')[0]}/index" for one in changed if one.kind == "index"}
         for source, index in indexes.items():
@@ -237,11 +244,21 @@ class _Repository:
     def commit_steps(self) -> list[tuple[str, _TreeStep]]:
         """Return the new commits, each compared with its parents."""
         commits = [one for one in self._new if (self._known.get(one) or ("",))[0] == "commit"]
-        parents = {one: self._named(one) for one in commits}
-        self._fetch(parent for named in parents.values() for parent in named[1:])
+        return [(self._new[one], step) for one, step in self._with_parents(commits)]
+
+    def todo_steps(self, path: str) -> list[tuple[str, _TreeStep]]:
+        """Return the commits that a rebase will newly apply, each compared with its parents."""
+        was, now = (_PICKED.findall(read(path) or b"") for read in (self._before, self._after))
+        commits = [one.decode().lower() for one in dict.fromkeys(now) if one not in was]
+        self._fetch(commits)
+        commits = [one for one in commits if self._known[one]]
+        return [(path, step) for _, step in self._with_parents(commits)]
+
+    def _with_parents(self, commits: Iterable[str]) -> list[tuple[str, _TreeStep]]:
+        named = {one: self._named(one) for one in commits}
+        self._fetch(parent for _, *parents in named.values() for parent in parents)
         return [
-            (self._new[one], _TreeStep(self._top, tree, self._trees(named)))
-            for one, (tree, *named) in parents.items()
+            (one, _TreeStep(self._top, tree, self._trees(parents))) for one, (tree, *parents) in named.items()
         ]
 
     def ref_steps(self, changed: Iterable[_ChangedPart]) -> Iterator[tuple[str, _TreeStep]]:

@@ -54,6 +54,9 @@ _STEP = lazy_regex(
 )
 """Line of a to-do list that applies a commit or does nothing. Others can run a program or move a branch."""
 
+_QUOTED = lazy_regex(rb"(\s|'[^']*'|\\['!])*")
+"""Names quoted for a shell: older versions of git let a shell read the file again."""
+
 _LFS = lazy_regex(r"lfs/objects/../../([0-9a-f]{64})")
 _POINTER = lazy_regex(rb"gitdir:\s*([^\r\n]+)")
 
@@ -140,6 +143,8 @@ def _inside(effect: Effect, inside: str, before: ReadFile, after: ReadFile) -> G
     if "config" in tails and effect.kind == "changed":
         return "ordinary" if _harmless(before(effect.path), after(effect.path)) else "git_program"
     if any(RUNS.fullmatch(tail) for tail in tails) or not any(ORDINARY.fullmatch(tail) for tail in tails):
+        return "git_program"
+    if inside == "bisect_names" and not _QUOTED.fullmatch(after(effect.path) or b""):
         return "git_program"
     large = next(filter(None, map(_LFS.fullmatch, tails)), None)
     if large and effect.kind != "deleted" and effect.after != large[1]:

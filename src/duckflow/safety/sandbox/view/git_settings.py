@@ -2,7 +2,7 @@
 
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -89,24 +89,9 @@ def tracked_entries(root: str, paths: list[str]) -> str:
     return _run(words, {**_HIDDEN, **_LITERAL})
 
 
-def read_objects(directory: str, ids: Iterable[str]) -> dict[str, tuple[str, bytes]]:
+def read_objects(directory: str, ids: Collection[str]) -> dict[str, tuple[str, bytes]]:
     """Return type and content of those objects that a git directory has. Nothing if git fails."""
-    environment = {**_HIDDEN, "GIT_NO_REPLACE_OBJECTS": "1"}
-    words = ("--git-dir", directory, "cat-file", "--batch", "--buffer")
-    try:
-        said = run_git(words, environment, "\n".join(ids).encode(), seconds=_SECONDS * 6).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return {}
-    found: dict[str, tuple[str, bytes]] = {}
-    at = 0
-    while at < len(said):
-        end = said.index(b"\n", at) + 1
-        id_, kind, *size = said[at:end].decode().split()
-        if size:
-            found[id_] = kind, said[end : end + int(size[0])]
-            end += int(size[0]) + 1
-        at = end
-    return found
+    return {name: (kind, data) for name, kind, data in _objects(("--git-dir", directory), ids)}
 
 
 def passed_on(home: str, environment: Mapping[str, str]) -> str:
@@ -177,18 +162,22 @@ def _folders_above(path: str) -> Iterator[str]:
 
 def _contents(root: str, commit: str, paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:
     """Yield those of these files that a commit has, with their contents."""
-    asked = [path for path in paths if "\n" not in path]
-    given = "".join(f"{commit}:{path}\n" for path in asked).encode("utf-8", "surrogateescape")
+    asked = {f"{commit}:{path}": path for path in paths if "\n" not in path}
+    yield from ((asked[name], data) for name, kind, data in _objects(("-C", root), asked) if kind == "blob")
+
+
+def _objects(where: tuple[str, ...], names: Collection[str]) -> Iterator[tuple[str, str, bytes]]:
+    """Yield those of the named objects that exist, with their types and contents."""
+    given = "".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape")
+    words = (*where, "cat-file", "--batch", "--buffer")
     try:
-        answer = BytesIO(run_git(("-C", root, "cat-file", "--batch"), _HIDDEN, given).stdout)
+        answer = BytesIO(run_git(words, {**_HIDDEN, "GIT_NO_REPLACE_OBJECTS": "1"}, given).stdout)
     except (OSError, subprocess.TimeoutExpired):
         return
-    for path in asked:
+    for name in names:
         *_, kind, size = answer.readline().split() or (b"", b"")
         if size.isdigit():
-            data = answer.read(int(size) + 1)[:-1]
-            if kind == b"blob":
-                yield path, data
+            yield name, kind.decode(), answer.read(int(size) + 1)[:-1]
 
 
 def _names(answer: str) -> frozenset[str]:
