@@ -182,13 +182,14 @@ def _effects_impact(effects: Effects, ended: CommandEnd) -> Iterator[TextLine]:
     for bulk in (one for one in effects.bulk if one not in caches):
         key = "approval.impact.build_folder" if bulk.undoable else "approval.impact.build_folder_not_kept"
         yield line(key, path=printable(bulk.path), count=bulk.files)
-    for path in effects.unkept:
-        yield line("approval.impact.not_kept", path=printable(path))
+    if unkept := effects.unkept:
+        yield line("approval.impact.not_kept", path=_some(unkept))
     for path in effects.conflicts:
         yield line("approval.impact.overwrites", path=printable(path))
     for dropped in effects.dropped[:FIRST_SHOWN]:
         yield line(f"approval.impact.dropped_{dropped.reason}", path=printable(dropped.path))
-    yield line("approval.impact.undo")
+    if not unkept:
+        yield line("approval.impact.undo")
 
 
 def _command_impact(outline: ChangeOutline) -> Iterator[TextLine]:
