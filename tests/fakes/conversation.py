@@ -43,6 +43,7 @@ def ready(terminal: Terminal, seconds: float = PATIENCE_S) -> None:
 
     def idle() -> bool:
         shown = "\n".join(terminal.shown)
-        return "\n>\n[ " in shown and "🦆 " not in shown.rpartition("\n>\n")[0].rpartition("\n")[2]
+        above, prompt, bar = shown.rpartition("\n>\n")
+        return bool(prompt) and " · " in bar and "🦆 " not in above.rpartition("\n")[2]
 
     terminal.wait_until(idle, seconds)
