@@ -310,6 +310,29 @@ async def test_what_failed_in_the_same_way_before_does_not_count_unless_it_is_na
     assert ("in the same way before" in test.detail) is before
 
 
+@every_row(
+    ("command", "expected"),
+    [
+        ("! test -e new.txt || { echo FAILED new; exit 1; }", ("failed", False, True)),
+        ("echo FAILED old; exit 1", ("failed", True, True)),
+        ("grep -q new calc.txt && echo FAILED new; echo FAILED old; exit 1", ("failed", False, True)),
+        ("echo FAILED old in 0.$RANDOM s; exit 1", ("failed", True, True)),
+        ("exit 1", ("failed", False, False)),
+        ("make: nothing; exit 2", ("failed", False, False)),
+        ("true", ("passed", False, True)),
+    ],
+)
+async def test_J3_a_failed_test_command_is_compared_with_the_files_as_they_were(
+    folder: Path, checks_in, command: str, expected: tuple[str, bool, bool]
+):
+    (folder / "calc.txt").write_text("new\n")
+    (folder / "new.txt").write_text("x")
+    failed = CheckResult(kind="test", name="make test", state="failed", binding=True, evidence_id="e1")
+    async with checks_in(folder) as checks:
+        found = await checks.compare_command(failed, command, {"calc.txt": "old\n"}, ["new.txt"])
+    assert (found.state, found.before, found.compared) == expected
+
+
 async def test_a_test_that_a_command_has_just_passed_is_not_run_again_J10(folder: Path, checks_in):
     (folder / "test_calc.py").write_text("def test_add():\n    raise AssertionError('run again')\n")
     (folder / "calc.py").write_text(OLD_CALC)
