@@ -196,6 +196,13 @@ async def test_G7_memory_of_sockets_is_limited_where_a_cgroup_can_be_made(
     assert (await shell.run("echo fine")).output == "fine\n"
 
 
+async def test_a_name_that_is_no_text_keeps_no_command_from_running(folder, any_level, open_shell):
+    (folder / os.fsdecode(b"\xff\xfe")).write_text("x")
+    (folder / os.fsdecode(b"\xff\xfd")).mkdir()
+    shell = await open_shell(folder, any_level)
+    assert (await shell.run("echo fine")).output == "fine\n"
+
+
 async def test_G7_without_a_copy_no_room_is_reserved_that_nobody_counts(folder, open_shell):
     (folder / "sub").mkdir()
     shell = await open_shell(folder, "landlock", file_mb=5, disk_mb=16)

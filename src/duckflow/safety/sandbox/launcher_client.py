@@ -131,7 +131,7 @@ async def run_through(
     gateway: Gateway | None = None,
 ) -> Ending:
     """Let the process at this socket run a command. If cancelled, kill all processes of the command."""
-    data = order.model_dump_json().encode("utf-8", "surrogatepass")
+    data = json.dumps(order.model_dump()).encode()  # pydantic refuses names that are no text
     control, output = await _begin(orders, word, data, order.rules)
     reading = asyncio.ensure_future(_read_all(output, take))
     hearing = asyncio.ensure_future(_hear(control, gateway))
