@@ -390,3 +390,23 @@ async def test_B4_a_list_that_only_read_leaves_its_step_open_and_the_report_says
         duck.app.session.record(UserMessage(request_id="r_next", text="something else"))
         assert duck.state.active_plan is None, "a plan that is done leaves the prompt with its request"
         assert [one.plan_id for one in duck.state.plans] == ["plan_1"]
+
+
+async def test_B4_G8_an_undo_opens_the_tasks_whose_changes_are_gone(folder: Path):
+    plan = Plan(
+        plan_id="plan_1", name="p", goal="g", steps=(PlanStep(step_id="s1", name="n", description="d"),)
+    )
+    call = {"operation": "task_loop.run", "args": {"step_id": "s1", "task_list": [WRITE_A, WRITE_B]}}
+    async with engine(folder, decision("", call, next_step="defer"), report(), decision("Done.")) as duck:
+        duck.app.session.record(PlanChanged(plan=plan, change="proposed"))
+        await duck.app.chat.say("go")
+        await ended(duck)
+        assert duck.state.active_plan.status == "completed"
+        await duck.app.undoing.undo()
+        (step,) = duck.state.active_plan.steps
+        assert (step.status, [one.status for one in step.task_list]) == (
+            "in_progress",
+            ["completed", "pending"],
+        )
+        await duck.app.undoing.redo()
+        assert duck.state.active_plan.status == "completed"

@@ -58,6 +58,8 @@ class ChangeSet(Frozen):
     takes_back: tuple[str, ...] = ()
     """If this is an undo: ids of the actions that it undid."""
     undone: bool = False
+    task_id: str | None = None
+    """Background task that made the changes."""
 
     @property
     def by_undo(self) -> bool:

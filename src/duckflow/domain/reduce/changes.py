@@ -3,6 +3,7 @@
 from duckflow.domain.events import ActionFinished, ActionStarted, CommandEnded, Recovered, Undone
 from duckflow.domain.files.changes import MOST_CHANGE_SETS, ChangeSet
 from duckflow.domain.frozen import replace
+from duckflow.domain.reduce.plans import set_task
 from duckflow.domain.reduce.transcript import outdate, tell
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import cut
@@ -29,12 +30,13 @@ def note_changes(state: AgentState, event: ActionFinished, running: ActionStarte
         changes=event.changes,
         command=command,
         exact=event.exact,
+        task_id=event.task_id,
     )
     return replace(state, change_sets=(*state.change_sets, made)[-MOST_CHANGE_SETS:])
 
 
 def take_back(state: AgentState, event: Undone) -> AgentState:
-    """Record an undo, and tell the model which files were restored."""
+    """Record an undo, open the tasks whose changes are gone, and tell the model which files were restored."""
     earlier = _marked(state.change_sets, event)
     made = ChangeSet(
         action_id=event.undo_id,
@@ -47,6 +49,9 @@ def take_back(state: AgentState, event: Undone) -> AgentState:
     paths = tuple(dict.fromkeys(change.path for change in event.changes))
     request = _without(state.request, event, paths)
     marked = replace(state, change_sets=(*earlier, made)[-MOST_CHANGE_SETS:], request=request)
+    for before, after in zip(state.change_sets, earlier, strict=True):
+        if after.task_id is not None and before.undone != after.undone:
+            marked = set_task(marked, after.task_id, "pending" if after.undone else "completed")
     current, outdated = outdate(marked, *paths)
     return tell(current, _told(event, paths, outdated))
 
