@@ -224,10 +224,13 @@ class ServerConnection:
         """Setting that would probably let the server start."""
         return advice_for(self.name, self.server, self.problem) if self._session is None else None
 
-    def advised(self, said: str) -> str:
+    def failure(self, said: str) -> ToolError:
         """Return a failure with the setting that the user could change."""
         found = advice_for(self.name, self.server, said)
-        return f"{said} Tell the user: {text_in('en', found.key, **found.values)}" if found else said
+        if found is None:
+            return ToolError(said)
+        advice = text_in("en", found.key, **found.values)
+        return ToolError(f"{said} Tell the user: {advice}", found.key, name=self.name)
 
     def allows(self, tool: RemoteTool) -> bool:
         """Return whether the user has allowed the tool permanently."""
@@ -242,9 +245,7 @@ class ServerConnection:
             wait = self._not_before - self._clock()
             if wait > 0:
                 later = f"it can be tried again in {wait:.0f} s"
-                raise ToolError(
-                    self.advised(f"The MCP server {self.name} is down ({self.problem}); {later}.")
-                )
+                raise self.failure(f"The MCP server {self.name} is down ({self.problem}); {later}.")
             await self._let_go()
             return await self._start()
 
@@ -294,7 +295,7 @@ class ServerConnection:
                 self._keeping.cancel()  # it is still connecting
             self._lose(reason, None)
             await self._let_go()
-            raise ToolError(self.advised(f"The MCP server {self.name} can't be used: {reason}.")) from exc
+            raise self.failure(f"The MCP server {self.name} can't be used: {reason}.") from exc
         except asyncio.CancelledError:
             self._keeping.cancel()  # the session ends while the server is starting
             raise

@@ -201,9 +201,7 @@ class McpServers(ToolSource):
             result = await connection.ask(lambda session: session.call(remote.name, args.model_dump()))
             said = self._said(result.text)
             if result.failed:
-                raise ToolError(
-                    connection.advised(f"The MCP server {connection.name} reports that it failed: {said}")
-                )
+                raise connection.failure(f"The MCP server {connection.name} reports that it failed: {said}")
             names = [f"{remote.name}-{number}" for number in range(1, len(result.pictures) + 1)]
             pictures = [
                 await asyncio.to_thread(access.keep_picture, name, *picture)
