@@ -36,6 +36,12 @@ def _reply(name: str, args: dict) -> dict:
             }
         case "picture":
             return {"content": [{"type": "image", "mimeType": "image/png", "data": args["data"]}]}
+        case "book":
+            day = {"type": "object", "properties": {"day": {"type": "string"}}, "required": ["day"]}
+            asks = {"message": "Which day?", "requestedSchema": day}
+            _send({"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": asks})
+            said = json.loads(sys.stdin.readline())["result"]
+            return {"content": [{"type": "text", "text": json.dumps(said)}]}
         case "keep":
             kept = Path.home() / "kept"
             said = kept.read_text("utf-8") if kept.exists() else "nothing"
@@ -49,6 +55,11 @@ def _reply(name: str, args: dict) -> dict:
                 return {"content": [{"type": "text", "text": f"refused: {exc.strerror}"}], "isError": True}
             return {"content": [{"type": "text", "text": said}]}
     return {"content": [{"type": "text", "text": f"{name} {json.dumps(args)} pid {os.getpid()}"}]}
+
+
+def _send(message: dict) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
 
 
 def _hints(said: str) -> dict:
@@ -99,8 +110,7 @@ def main() -> None:
         answer = (
             {"result": result} if result is not None else {"error": {"code": -32601, "message": "unknown"}}
         )
-        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **answer}) + "\n")
-        sys.stdout.flush()
+        _send({"jsonrpc": "2.0", "id": asked["id"], **answer})
 
 
 if __name__ == "__main__":

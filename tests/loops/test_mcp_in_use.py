@@ -352,6 +352,25 @@ async def test_l4_streamable_http_with_the_newest_protocol(folder):
             assert (report.status, report.version) == ("ready", "2026-07-28")
 
 
+async def test_l4_a_servers_question_goes_to_the_user_and_the_answer_back_to_the_server(folder, server):
+    server.tell(tools={"book": ""})
+    booked = [decision("", call("fake.book", _answers=answers)) for answers in ({"day": "Friday"}, {})]
+    asks = decision("When?", next_step="pending_user")
+    answers = (decision("", call("fake.book")), asks, *booked, decision("Done."))
+    async with engine(folder, *answers, mcp=server.settings()) as duck:
+        await duck.app.chat.say("book")
+        await duck.app.chat.answer(YES)
+        asked = duck.of(ActionFinished)[-1].text
+        assert "Which day?" in asked
+        assert '"_answers": an object with the answers, or {}' in asked
+        await duck.app.chat.say("Friday")
+        assert '"day": "Friday"' in duck.state.approval.difference
+        await duck.app.chat.answer(YES)
+        assert duck.of(ActionFinished)[-1].text.endswith('{"action": "accept", "content": {"day": "Friday"}}')
+        await duck.app.chat.answer(YES)
+        assert duck.of(ActionFinished)[-1].text.endswith('{"action": "decline"}')
+
+
 async def test_l4_the_user_signs_in_once_and_sessions_use_and_renew_the_tokens(folder):
     provider = mcp_oauth.Provider()
     with package_server(provider) as address:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import anyio
 import httpx2
@@ -53,11 +53,36 @@ Page = TypeVar("Page", bound=types.PaginatedResult)
 logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it would log the messages of servers, with tracebacks
 
 
+class UserQuestions:
+    """Questions of a server to the user during a call. The model asks them, and answers at its next call."""
+
+    def __init__(self) -> None:
+        self.answers: Mapping[str, Any] | None = None
+        """Answers of the user. Empty if the user declines."""
+        self.asked: list[str] = []
+
+    async def __call__(self, context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
+        """Answer a question, or note it and cancel what the server is doing."""
+        del context
+        form = params.requested_schema if isinstance(params, types.ElicitRequestFormParams) else {}
+        needed = cast("list[str]", form.get("required") or [])
+        if self.answers is not None and not self.answers:
+            return types.ElicitResult(action="decline")
+        if self.answers is not None and all(name in self.answers for name in needed):
+            with suppress(ValueError):
+                content = dict(self.answers) if form else None
+                return types.ElicitResult(action="accept", content=content)
+        wanted = json.dumps(form["properties"], ensure_ascii=False) if form else getattr(params, "url", "")
+        self.asked.append(cut(plain(f"{params.message} ({wanted})"), LONGEST_DESCRIPTION))
+        return types.ElicitResult(action="cancel")
+
+
 class ConnectedServer:
     """Server with an open connection."""
 
-    def __init__(self, client: Client, ending: "asyncio.Future[str]") -> None:
+    def __init__(self, client: Client, ending: "asyncio.Future[str]", questions: UserQuestions) -> None:
         self._client = client
+        self._questions = questions
         self.ending = ending
         """Reason why the program ended. Never set for a server that is reached by its address."""
 
@@ -76,15 +101,19 @@ class ConnectedServer:
             resources=tuple(islice(_addresses(resources), MOST_ITEMS)),
         )
 
-    async def call(self, tool: str, arguments: dict[str, Any]) -> RemoteResult:
-        """Call a tool. Return its result as text without terminal control."""
+    async def call(
+        self, tool: str, arguments: dict[str, Any], answers: Mapping[str, Any] | None = None
+    ) -> RemoteResult:
+        """Call a tool. Return its result as text without terminal control. `answers` are the user's."""
+        self._questions.answers, self._questions.asked = answers, []
         result = await self._asked(self._client.call_tool(tool, arguments))
         said = "\n".join(_shown(one) for one in result.content)
         if not said.strip() and result.structured_content is not None:
             said = json.dumps(result.structured_content, ensure_ascii=False)
+        asked = tuple(self._questions.asked)
         pictures = (_picture(one) for one in result.content)
         shown = tuple(one for one in pictures if one)[:_PICTURES]
-        return RemoteResult(text=plain(said), failed=bool(result.is_error), pictures=shown)
+        return RemoteResult(text=plain(said), failed=bool(result.is_error), pictures=shown, asked=asked)
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> str:
         """Return the text of a prompt."""
@@ -128,8 +157,9 @@ class ConnectedServer:
 async def open_process(process: ServerProcess, seconds: float) -> AsyncGenerator[ConnectedServer]:
     """Start a program and connect to it over its standard input and output within this time."""
     ending: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    ask = UserQuestions()
     async with AsyncExitStack() as stack:
-        connecting = Client(_pipes(process, ending), client_info=_US, cache=None)
+        connecting = Client(_pipes(process, ending), client_info=_US, cache=None, elicitation_callback=ask)
         try:
             async with asyncio.timeout(seconds):
                 client = await stack.enter_async_context(connecting)
@@ -140,7 +170,7 @@ async def open_process(process: ServerProcess, seconds: float) -> AsyncGenerator
             if ending.done():
                 raise RemoteFault(ending.result()) from exc
             raise
-        yield ConnectedServer(client, ending)
+        yield ConnectedServer(client, ending, ask)
 
 
 @asynccontextmanager
@@ -148,6 +178,7 @@ async def open_address(
     url: str, headers: Mapping[str, str], seconds: float, signed_in: httpx2.Auth | None = None
 ) -> AsyncGenerator[ConnectedServer]:
     """Connect to an address over streamable HTTP or, if the server does not support it, over SSE."""
+    ask = UserQuestions()
     ending: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def connected(
@@ -164,7 +195,9 @@ async def open_address(
         http = await stack.enter_async_context(connected(headers, timeout))
         streams = streamable_http_client(url, http_client=http, max_sse_event_size=LONGEST_MESSAGE)
         try:
-            client = await stack.enter_async_context(Client(streams, client_info=_US, cache=None))
+            client = await stack.enter_async_context(
+                Client(streams, client_info=_US, cache=None, elicitation_callback=ask)
+            )
         except Exception as error:
             first = first_of(error)
             if not isinstance(first, MCPError) or first.error.code != BAD_STATUS:
@@ -172,11 +205,11 @@ async def open_address(
             older = sse_client(url, dict(headers), _CONNECT_S, _IDLE_S, connected)
             try:
                 client = await stack.enter_async_context(
-                    Client(older, client_info=_US, cache=None, mode="legacy")
+                    Client(older, client_info=_US, cache=None, mode="legacy", elicitation_callback=ask)
                 )
             except Exception:  # noqa: BLE001 - it supports neither; the first reason is reported
                 raise error from None
-        yield ConnectedServer(client, ending)
+        yield ConnectedServer(client, ending, ask)
 
 
 @asynccontextmanager

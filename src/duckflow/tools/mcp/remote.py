@@ -94,6 +94,8 @@ class RemoteResult(Frozen):
     failed: bool = False
     pictures: tuple[tuple[str, bytes], ...] = ()
     """Media type and bytes of each picture."""
+    asked: tuple[str, ...] = ()
+    """Questions to the user that are not answered yet."""
 
 
 class RemoteFault(Exception):
