@@ -1,6 +1,7 @@
 """What git's index, objects and refs contain is judged like files (G10, SAFETY 4)."""
 
 import hashlib
+import itertools
 import os
 import struct
 import subprocess
@@ -217,9 +218,12 @@ def test_repositories_without_git_folder_and_places_of_objects_are_judged_too_G1
 
 WRITE = "$(echo evil | git hash-object -w --stdin)"
 STAGED = f"git update-index --add --cacheinfo 100644,{WRITE},.github/workflows/x.yml"
+RUNS = f"git update-index --add --cacheinfo 100755,{WRITE},run"
 HIDDEN = f"{STAGED}; tree=$(git write-tree); git reset -q; evil=$(git commit-tree -p HEAD -m x $tree)"
 ENTERING = (
     STAGED,
+    RUNS,
+    RUNS.replace("100755", "100644").replace(",run", ",run.sh"),
     f"{STAGED}; git commit -qm x",
     HIDDEN,
     f"{HIDDEN}; git update-ref refs/heads/main $evil",
@@ -262,7 +266,9 @@ EVERYDAY = (
 )
 
 
-def test_what_enters_through_the_index_and_refs_asks_like_files_and_everyday_work_does_not_G10(tmp_path):
+@pytest.fixture
+def reasons(tmp_path):
+    """Function that lets a command work in a repository and returns the reasons to ask about it."""
     who = {f"GIT_{role}_{what}": "a@b.c" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     alone = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
     template = project(tmp_path / "template")
@@ -276,7 +282,10 @@ def test_what_enters_through_the_index_and_refs_asks_like_files_and_everyday_wor
     git(template, "switch", "-q", "main")
     git(template, "repack", "-adq")
 
-    def reasons(number: int, command: str) -> tuple[str, ...]:
+    numbers = itertools.count()
+
+    def judge(command: str) -> tuple[str, ...]:
+        number = next(numbers)
         old, new = tmp_path / f"{number}-old", tmp_path / f"{number}-new"
         for copy in (old, new):
             subprocess.run(["cp", "-a", str(template), str(copy)], check=True)
@@ -301,7 +310,25 @@ def test_what_enters_through_the_index_and_refs_asks_like_files_and_everyday_wor
         contents = FileVersions(before.get, after.get, GitPlaces(root=str(old)), read_objects)
         return assess_effects(Effects(effects=tuple(effects)), contents, GateSettings()).reasons
 
-    passed = [one for number, one in enumerate((*ENTERING, *LOSING)) if not reasons(number, one)]
+    return judge
+
+
+def test_what_enters_through_the_index_and_refs_asks_like_files_and_everyday_work_does_not_G10(reasons):
+    passed = [one for one in (*ENTERING, *LOSING) if not reasons(one)]
     assert not passed
-    asked = [(one, found) for number, one in enumerate(EVERYDAY, 100) if (found := reasons(number, one))]
+    asked = [(one, found) for one in EVERYDAY if (found := reasons(one))]
     assert not asked
+
+
+GAPS = {
+    "an executable file that only a commit has": f"{RUNS}; git commit -qm x; git reset -q HEAD~1",
+    "a protected file that is only removed in git": "git rm -q --cached .github/workflows/ci.yml",
+    "an earlier commit as the last one fetched": "git rev-parse pr > .git/FETCH_HEAD",
+    "an earlier commit in the log of a branch": "echo 0 $(git rev-parse pr) >> .git/logs/HEAD",
+}
+
+
+@pytest.mark.parametrize("command", GAPS.values(), ids=GAPS)
+@pytest.mark.xfail(strict=True, reason="known gap: see docs/safety.md")
+def test_known_gaps_G10(reasons, command):
+    assert reasons(command)

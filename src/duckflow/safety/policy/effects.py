@@ -130,6 +130,9 @@ class _EffectRules:
             yield "git_program"
             return
         yield from ("protected" if reason == "own" else reason for reason in self._by_place(one.path))
+        runs = one.mode & _EXECUTE or EXECUTABLE.fullmatch(fold(one.path))
+        if runs and stat.S_ISREG(one.mode) and source.endswith("index"):
+            yield "executable"
         if stat.S_ISLNK(one.mode):
             target = os.fsdecode(self._git.read(source, one) or b"")
             yield from self._by_target(Effect(path=one.path, kind="created", type="link", link_target=target))
