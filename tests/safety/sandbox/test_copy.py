@@ -1,6 +1,7 @@
 """G9: a command works on a copy. Its effects are read from there and change the folder only when applied."""
 
 import asyncio
+import hashlib
 import os
 import stat
 import struct
@@ -67,6 +68,11 @@ def test_holes_in_large_files_are_neither_read_nor_filled(tmp_path):
     with closing_fd(os.open(tmp_path / "copy", os.O_RDONLY)) as opened:
         assert file_digest(opened) == giant
     assert (tmp_path / "copy").stat().st_blocks * 512 < 1_000_000
+    for size in (0, 5, 1 << 20, 3_000_001, 60_000_000):
+        for at in (0, size // 2, size - 1):
+            data = {f"_{at}": "x"} if size > 5 else {}
+            digest = write("small", size, **data)
+            assert digest == hashlib.sha256((tmp_path / "small").read_bytes()).hexdigest()
     sparse, filled = write("sparse", 70_000_000, _3="x"), write("filled", 70_000_000, _3="x" + "\0" * 10**7)
     assert sparse == filled
 

@@ -9,6 +9,7 @@ import os
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from functools import cache
 
 from duckflow.domain.files.effects import LARGEST_KEPT
 from duckflow.safety.descriptors import closing_fd, data_ranges, open_readable, set_mode
@@ -117,12 +118,14 @@ def file_digest(opened: int) -> str:
     status = os.fstat(opened)
     if not stat.S_ISREG(status.st_mode):
         raise OSError("not a regular file")
-    digest = hashlib.sha256()
     if status.st_size <= LARGEST_KEPT:
+        hole = next((start for start, _ in data_ranges(opened, status.st_size)), status.st_size)
+        digest = _zeros_hashed(hole // _BLOCK).copy()
+        os.lseek(opened, hole - hole % _BLOCK, os.SEEK_SET)
         while block := os.read(opened, _BLOCK):
             digest.update(block)
         return digest.hexdigest()
-    digest.update(b"%016x" % status.st_size)
+    digest = hashlib.sha256(b"%016x" % status.st_size)
     done = 0
     for start, end in data_ranges(opened, status.st_size):
         for at in range(max(done, start - start % _BLOCK), end, _BLOCK):
@@ -131,6 +134,16 @@ def file_digest(opened: int) -> str:
                 digest.update(b"%016x" % at + block)
             done = at + _BLOCK
     return digest.hexdigest()
+
+
+@cache
+def _zeros_hashed(blocks: int) -> "hashlib._Hash":  # pyright: ignore[reportPrivateUsage]
+    """Return the state of a hash after that many empty blocks, with which many sparse files begin."""
+    if blocks == 0:
+        return hashlib.sha256()
+    digest = _zeros_hashed(blocks - 1).copy()
+    digest.update(_ZEROS)
+    return digest
 
 
 def text_digest(text: str) -> str:
