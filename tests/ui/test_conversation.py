@@ -117,7 +117,7 @@ def test_a_question_does_not_take_the_keyboard_from_someone_who_types(folder: Pa
         terminal.wait_for("> yyy")
         terminal.wait_for("Allow it?")
         assert "Allow it? [y yes · n no, and why" in terminal.text
-        assert terminal.shown[-2].endswith("]"), "the answer is empty"
+        assert any(line.endswith("more]") for line in terminal.shown), "the answer is empty"
         terminal.type("n leave it\r")
         terminal.wait_for("I leave it.")
         terminal.wait_for("> yyy")
@@ -348,11 +348,8 @@ def test_new_and_resume_change_the_session(folder: Path):
         terminal.wait_until(lambda: terminal.text.count("Duckflow is using") == 2)
         ready(terminal)
         terminal.type("/resume\r")
-        terminal.wait_for("Continue one with /resume")
-        line = next(
-            line for line in terminal.text.split("\n") if "What is the cat called?" in line and "20" in line
-        )
-        terminal.type(f"/resume {line.split()[0]}\r")
+        terminal.wait_for("Continue which session?")
+        terminal.type("cat\r")
         terminal.wait_for("Back in session")
         terminal.wait_for("> What is the cat called?\nIt is called Tama.")
 
