@@ -78,8 +78,8 @@ CASES = (
         "lost_confidence",
         (write("0.txt", 0.4), PLAN, decision("One after the other.", next_step="pending_user")),
         {
-            "en": ("no longer sure", "1. Describe what you need", "4. Continue like this"),
-            "ja": ("確信が持てなくなりました", "1. 必要なものを", "4. この調子で続ける"),
+            "en": ("no longer sure", "1. Describe what you need", "3. Continue like this"),
+            "ja": ("確信が持てなくなりました", "1. 必要なものを", "3. この調子で続ける"),
         },
         "2",
         {
@@ -134,11 +134,11 @@ CASES = (
                 "Focus: scattered",
                 "Stamina:",
                 "The doctor says:",
-                "3. Let",
+                "2. Let",
             ),
-            "ja": ("診察結果です", "気分: ", "集中力: 散漫", "体力: ", "先生の一言: ", "3. 休ませる"),
+            "ja": ("診察結果です", "気分: ", "集中力: 散漫", "体力: ", "先生の一言: ", "2. 休ませる"),
         },
-        "3",
+        "2",
         {"en": ("→ Let me rest", "🦆 I'll rest now."), "ja": ("→ 休ませる", "🦆 ひと休みします。")},
     ),
     Case(

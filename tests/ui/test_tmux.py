@@ -165,11 +165,11 @@ def test_C5_L1_an_open_consultation_is_asked_again_by_continue_and_by_resume(fol
         window.wait_for("Your choice")
     with conversation_in(folder, args=("--continue",), language="ja") as window:
         shown = window.wait_for("番号で選んでください")
-        assert "4. この調子で続ける" in shown
+        assert "3. この調子で続ける" in shown
     with conversation_in(folder, decision("I went on."), args=("resume",)) as window:
         shown = window.wait_for("Your choice")
         assert "no longer sure" in shown
-        window.say("4")
+        window.say("3")
         window.wait_for("→ Continue like this", "I went on.")
         window.wait_for_prompt()
 
