@@ -21,6 +21,7 @@ from mcp.shared.message import SessionMessage
 from duckflow.config.version import __version__
 from duckflow.domain.text import cut
 from duckflow.safety.sandbox.server_process import ServerProcess
+from duckflow.safety.uncancelled import shielded
 from duckflow.tools.mcp.http import BAD_STATUS, LONGEST_MESSAGE, UNSENT, BoundedTransport
 from duckflow.tools.mcp.remote import (
     LONGEST_DESCRIPTION,
@@ -262,7 +263,7 @@ async def _pipes(process: ServerProcess, ending: "asyncio.Future[str]") -> Async
                     task.cancel()
                 await asyncio.wait(working)
         finally:
-            await process.aclose()
+            await shielded(process.aclose())  # a second cancellation would leave its processes behind
 
 
 def _tools(pages: Iterable[types.ListToolsResult]) -> Iterator[RemoteTool]:
