@@ -90,6 +90,7 @@ class App:
         files = file_tools(base.ripgrep)
         if opening.unsaved:
             files = tuple(with_unsaved(tool, opening.unsaved) for tool in files)
+        base.deletions.is_small = partial(self.advisor.is_small, "creative")
         base.shell.contacted = session.record
         base.shell.granted = lambda: allowed_hosts((*session.state.allowed, *base.grants.kinds()))
         commands = (*shell_tools(base.shell, session.show), *background_tools(base.shell))

@@ -17,6 +17,7 @@ from duckflow.domain.files.programs import find_program, program_environment
 from duckflow.evaluation.check_copies import OWN_PROGRAMS, CheckCopies
 from duckflow.evaluation.checks import Checks
 from duckflow.loops.acting.command_effects import CommandEffects
+from duckflow.loops.acting.deletions import Deletions
 from duckflow.loops.acting.gate import Gate
 from duckflow.loops.hooks.hooks import Hooks
 from duckflow.loops.hooks.verdicts import HookShell
@@ -60,8 +61,9 @@ class SessionResources:
         self.steps = Steps(self.session, settings.transitions)
         gate = (self.workspace, self.shell.sandbox, settings.gate, settings.shell.network, self.shell.hosts)
         self.grants = Grants(str(root))
-        self.gate = Gate(*gate, self.shell.git_places, self.grants)
-        self.effects = CommandEffects(self.shell, self.workspace, settings.gate, self.grants)
+        self.deletions = Deletions()
+        self.gate = Gate(*gate, self.shell.git_places, self.grants, self.deletions)
+        self.effects = CommandEffects(self.shell, self.workspace, settings.gate, self.grants, self.deletions)
         copies = CheckCopies(self.workspace, self.shell, open_shell)
         self.checks = Checks(
             copies, settings.checks, lambda name: find_program(name, root, env), extensions.checkers

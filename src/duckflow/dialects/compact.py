@@ -282,7 +282,7 @@ def _speaks(reply: str, request: ModelRequest, language: Language) -> bool:
 
 def _in_words(decision: Decision, language: Language) -> Decision:
     """Return the decision with a reply: the model's own, else a description of the actions."""
-    if not decision.actions or decision.reply.strip():
+    if not decision.actions or decision.reply.strip() or decision.actions[0].operation not in _WORDS:
         return decision
     names = [str(action.args.get("path") or action.args.get("pattern", "")) for action in decision.actions]
     what = ("、" if language == "ja" else ", ").join(names)

@@ -23,10 +23,12 @@ Because = Literal[
     "conflict",
     "hook",
     "changed",
+    "deletion",
 ]
 """Reason for asking: the mode, a protected path, the model's own doubt, consent that only the user can give,
 the risk, a path outside the workspace, a command without a sandbox, a command that failed, a file that
-another process changed meanwhile, a hook, or a change since an earlier approval."""
+another process changed meanwhile, a hook, a change since an earlier approval, or a deletion by a small model
+for which the user did not ask."""
 
 
 class ApprovalScope(Frozen):

@@ -17,6 +17,7 @@ from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import text
 from duckflow.loops.acting.approvals import ChangeOutline, ask_about
+from duckflow.loops.acting.deletions import UNASKED, Deletions, made_here
 from duckflow.loops.acting.file_versions import of_command
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import READ_CAP, Workspace
@@ -44,11 +45,14 @@ class _Judgement(NamedTuple):
 class CommandEffects:
     """Judges the effects of commands in one workspace."""
 
-    def __init__(self, shell: Shell, workspace: Workspace, settings: GateSettings, grants: Grants) -> None:
+    def __init__(
+        self, shell: Shell, workspace: Workspace, settings: GateSettings, grants: Grants, deletions: Deletions
+    ) -> None:
         self._shell = shell
         self._workspace = workspace
         self._limits = settings
         self._grants = grants
+        self._deletions = deletions
         self._shown: dict[str, tuple[Effects, Approval]] = {}
 
     async def on_copies(self) -> bool:
@@ -173,12 +177,16 @@ class CommandEffects:
         effects = await self._shell.effects(waiting.copy_id)
         copy = await self._shell.copy(waiting.copy_id)
         contents = of_command(self._workspace, copy, effects, self._shell.git_places)
-        return await asyncio.to_thread(self._apply_rules, state, waiting, effects, contents)
+        judged = await asyncio.to_thread(self._apply_rules, state, waiting, effects, contents)
+        deletes = judged.ruling.verdict == "allow" and "delete" in judged.assessed.reasons
+        if deletes and await self._deletions.unasked(state):
+            return judged._replace(ruling=UNASKED, kind=None)
+        return judged
 
     def _apply_rules(
         self, state: AgentState, waiting: TakeOver, effects: Effects, contents: FileVersions
     ) -> _Judgement:
-        assessed = assess_effects(effects, contents, self._limits, _made(state))
+        assessed = assess_effects(effects, contents, self._limits, made_here(state))
         deletes = "delete" in assessed.reasons
         changes = bool(effects.effects) or deletes
         case = EffectsCase(
@@ -214,16 +222,6 @@ def _joined(result: ToolResult, more: ToolResult) -> ToolResult:
         waiting=None,
         then=more.then,
     )
-
-
-def _made(state: AgentState) -> frozenset[str]:
-    """Return files that this session created. Deleting one of them loses nothing of the user's.
-
-    A file that it only moved is not one of them.
-    """
-    changes = [change for one in state.change_sets for change in one.changes]
-    known = {change.before for change in changes if change.before is not None}
-    return frozenset(one.path for one in changes if one.before is None and one.after not in known)
 
 
 def _before(effects: Effects) -> dict[str, str | None]:

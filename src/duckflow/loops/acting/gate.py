@@ -17,6 +17,7 @@ from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.domain.state import AgentState
 from duckflow.loops.acting.approvals import ChangeOutline, ask_about
+from duckflow.loops.acting.deletions import UNASKED, Deletions, made_here
 from duckflow.loops.acting.file_versions import file_tool_findings
 from duckflow.safety.files.outside import OutsideFile, find_outside
 from duckflow.safety.files.workspace import Workspace
@@ -72,6 +73,7 @@ class Gate:
     _hosts: Callable[[], Sequence[str]]
     _git: GitPlaces
     _grants: Grants
+    _deletions: Deletions
     _told: bool = False
     _shown: ReviewedCall | None = None
     """Last write about which the user was asked."""
@@ -113,6 +115,10 @@ class Gate:
         kept = kind is not None and (kind in state.allowed or self._grants.cover(kind))
         ruling = decide(state.mode, case._replace(remembered=proposal.granted or kept))
         _refuse_denied(ruling)
+        own = made_here(state)
+        deletes = effect == "delete" and not own.issuperset(targets.before)
+        if deletes and ruling.verdict == "allow" and await self._deletions.unasked(state):
+            ruling, kind = UNASKED, None
         # If a command works on a copy, the user is asked about its effects and not about the command.
         doubt = objection if not works_on_copy and (effect != "read" or proposal.difference) else None
         if doubt or hooked:
