@@ -196,5 +196,4 @@ def test_M1_esc_twice_goes_back_to_a_message_and_a_list_does_not_stop_the_work(f
         window.say("first")
         window.wait_for("Take back what?")
         window.keys("Enter")
-        shown = window.wait_for("back to the state before: first request", "\n😎🧘💪")
-        assert shown.rpartition("\n😎🧘💪")[0].endswith("\n> first request"), "it can be changed"
+        window.wait_for("back to the state before: first request", "> first request\n😎")
