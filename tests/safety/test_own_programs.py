@@ -178,6 +178,7 @@ PLACES = {
     "safety/sandbox/view/git_settings.py": "git of the system, hardened",
     "tools/programs.py": "ripgrep from outside the workspace and our own Python, no environment; the user's "
     "hooks, no keys",
+    "ui/input/pastes.py": "what prints the clipboard, found outside the workspace, no keys",
     "ui/input/editor.py": "the user's editor, found outside the workspace, no keys",
 }
 

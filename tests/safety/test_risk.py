@@ -15,7 +15,7 @@ TABLE = {
         *("many_files", "large", "shebang", "pipe_to_shell", "private_key", "secret"),
         *("network", "removes", "discards", "rights", "installs", "inline_code"),
         *("secrets", "environment", "unknown_program", "unclear"),
-        *("mass_deletion", "git_program", "repository", "conflict", "mask", "unseen"),
+        *("mass_deletion", "git_program", "repository", "conflict", "mask", "unseen", "unkept"),
     },
     "forbidden": {"own", "secret_place"},
 }

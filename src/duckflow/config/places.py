@@ -40,6 +40,14 @@ def servers_dir() -> Path:
     return _created("DUCKFLOW_SERVERS_DIR", "data", "mcp")
 
 
+def remove_server_homes(server: str) -> None:
+    """Remove the homes of all MCP servers with this name."""
+    import shutil  # noqa: PLC0415 - loads many archive modules
+
+    for home in servers_dir().glob(f"{server}-{'[0-9a-f]' * 12}"):
+        shutil.rmtree(home, ignore_errors=True)
+
+
 def _created(variable: str, kind: str, below: str = "") -> Path:
     given = _given(variable)
     return _create(given) if given else _create(_usual(kind) / below, ours=True)

@@ -106,3 +106,11 @@ def _has(text: str, key: str) -> bool | None:
             return False
         found = found[part]  # pyright: ignore[reportUnknownVariableType] - TOML values have no types of ours
     return True
+
+
+def read_variables(path: Path) -> dict[str, str]:
+    """Return the variables in a file with lines of the form `NAME=value`; none if there is no file."""
+    lines = (line.strip() for line in (read_text(path) or "").splitlines())
+    pairs = (line.removeprefix("export ").partition("=") for line in lines if not line.startswith("#"))
+    found = {key.strip(): value.strip() for key, sign, value in pairs if sign}
+    return {key: value[1:-1] if value[:1] in ("'", '"') else value for key, value in found.items()}

@@ -2,10 +2,14 @@
 
 import os
 import subprocess
+from contextlib import closing
 
 import pytest
 
-from duckflow.safety.policy.git_internals import git_reason
+from duckflow.config.settings import GateSettings
+from duckflow.loops.acting.file_versions import of_command
+from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.policy.effects import assess_effects
 from duckflow.safety.sandbox.view.secret_index import SecretIndex
 from duckflow.safety.sandbox.view.toolchains import ToolchainSearch
 from fakes.home import NO_SYSTEM_GIT
@@ -189,9 +193,10 @@ async def test_G7_git_takes_a_masked_secret_that_it_tracks_as_unchanged(
     assert (tmp_path / "mine").read_text() == "mine"
     # If git reads it all the same, the user is asked.
     result = await shell.run("git update-index --really-refresh; touch -d @1 x; git hash-object -w sub/.env")
-    (made,) = [one for one in result.effects.effects if "objects/" in one.path and one.type == "file"]
-    copy = await shell.copy(result.copy_id)
-    assert git_reason(made, lambda _: None, lambda path: copy.content(path, 10_000)) == "mask"
+    with closing(Workspace(folder)) as workspace:
+        copy = await shell.copy(result.copy_id)
+        contents = of_command(workspace, copy, result.effects, shell.git_places)
+        assert "mask" in assess_effects(result.effects, contents, GateSettings()).reasons
 
 
 def repository(folder, *words):

@@ -91,7 +91,7 @@ def decide_effects(mode: Mode, case: EffectsCase) -> PolicyVerdict:
         return _RISK
     if mode != "ask" and not case.changes:
         return PolicyVerdict("allow", "only build and ignored folders changed")
-    if case.stopped and not (mode == "auto" and case.risk == "low"):
+    if case.stopped:
         return PolicyVerdict("ask", "the command was stopped: the user decides what stays of it", "failed")
     if (mode == "ask" or (mode == "edits" and case.deletes)) and not case.remembered:
         what = "a delete" if mode == "edits" else "a change"

@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -15,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from duckflow.config.mcp import VARIABLE, WORKSPACE_NAMES, McpServer, from_home
-from duckflow.config.places import server_home, servers_dir
+from duckflow.config.places import remove_server_homes, server_home
 from duckflow.config.saved_answers import SavedAnswers
 from duckflow.config.settings import ShellSettings
-from duckflow.config.toml_file import read_text
+from duckflow.config.toml_file import read_variables
 from duckflow.domain.errors import ToolError, UsageError
 from duckflow.domain.extensions import ServerStatus
 from duckflow.domain.frozen import replace
@@ -84,8 +83,7 @@ def granted(name: str, server: McpServer) -> list[str]:
 
 def forget_server(server: str) -> None:
     """Forget the pins, grants and sign-ins of all servers with this name, and remove their homes."""
-    for home in servers_dir().glob(f"{server}-{'[0-9a-f]' * 12}"):
-        shutil.rmtree(home, ignore_errors=True)
+    remove_server_homes(server)
     for saved in (_PINS, _GRANTS, TOKENS):
         known = saved.load()
         kept = {key: value for key, value in known.items() if not key.startswith(f"{server}#")}
@@ -166,14 +164,10 @@ class ServerOpener:
         """Return the variables in a file of the form `NAME=value`."""
         if not name:
             return {}
-        path = self.workspace / from_home(self._filled({"": name})[""])
         try:
-            lines = (read_text(path) or "").splitlines()
+            return read_variables(self.workspace / from_home(self._filled({"": name})[""]))
         except UsageError as exc:
             raise ToolError(str(exc)) from exc
-        pairs = (line.strip().removeprefix("export ").partition("=") for line in lines)
-        found = {key.strip(): value.strip() for key, sign, value in pairs if sign and key[:1] != "#"}
-        return {key: value[1:-1] if value[:1] in ("'", '"') else value for key, value in found.items()}
 
 
 T = TypeVar("T")
