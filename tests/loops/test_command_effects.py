@@ -479,3 +479,22 @@ async def test_H4_a_pipeline_that_failed_in_its_first_part_is_told_and_asks_noth
         assert {e.supports for e in duck.state.transcript if e.evidence_id == ended.evidence_id} == {
             "nothing"
         }
+
+
+async def test_G8_a_folder_that_became_a_link_gets_its_files_back(folder: Path):
+    (folder / "f" / "deep").mkdir(parents=True)
+    (folder / "f" / "deep" / "c").write_text("mine\n")
+    (folder / "z").write_text("z\n")
+    (folder / "d").symlink_to("z")
+    before = tree(folder)
+    swap = "mv f tmp && mv d f && mv tmp d"
+    async with engine(folder, decision("", run(swap)), decision("Done."), mode="edits") as duck:
+        await duck.app.chat.say("go")
+        await duck.app.chat.answer(AnswerApproval(yes=True))
+        assert (folder / "f").is_symlink()
+        assert (await duck.app.undoing.undo_request()).left == ()
+        assert tree(folder) == before
+        await duck.app.undoing.redo()
+        assert (folder / "d" / "deep" / "c").read_text() == "mine\n"
+        await duck.app.undoing.undo_request()
+        assert tree(folder) == before

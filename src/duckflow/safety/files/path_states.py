@@ -53,13 +53,18 @@ class PathStates:
             self._git.close()
 
     def now(self, path: str) -> PathState | None:
-        """Return the current state of a path, None if nothing exists. Raise ToolError if it can't be read."""
+        """Return the current state of a path, None if nothing exists. Raise ToolError if it can't be read.
+
+        Nothing exists behind a link that is in the place of a folder.
+        """
         with as_tool_errors(path):
             try:
                 with self._place(path) as place:
                     return _look(place)
-            except (FileNotFoundError, NotADirectoryError):
-                return None
+            except OSError as exc:
+                if exc.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                    return None
+                raise
 
     def finding(self, change: FileChange) -> Finding:
         """Return whether a recorded change was made, by comparing it with the current file."""
