@@ -83,15 +83,18 @@ def test_what_can_not_be_edited_is_wrong_usage_and_the_question_stays(folder: Pa
     assert not (folder / "src/a.txt").exists()
 
 
-def test_G1_a_low_risk_is_printed_in_a_few_lines_after_its_difference(folder: Path):
+def test_G1_a_low_risk_is_printed_in_a_few_lines_before_its_difference(folder: Path):
     model = f"scripted:{write_script(folder.parent / 's.jsonl', [WRITE])}"
     shown = run(folder, "go", "--model", model).stderr
-    for words in (
-        "+model\n🦆 Write src/a.txt? +1 −0 · low risk · /undo reverts it\n",
-        "I'm asking because this mode asks before such a change",
-        "--answer yes",
-    ):
-        assert words in shown
+    question, _, rest = shown.partition("--- /dev/null\n+++ b/src/a.txt\n")
+    assert question.endswith(
+        "🦆 Write src/a.txt?\n"
+        "  +1 −0 · low risk · /undo reverts it\n"
+        "  I'm asking because this mode asks before such a change\n"
+    )
+    difference, _, after = rest.partition("+model\n")
+    assert difference.startswith("@@")
+    assert "--answer yes" in after
 
 
 def test_SAFETY_6_without_a_terminal_a_folder_is_untrusted_unless_told(folder: Path):

@@ -137,8 +137,8 @@ def test_L2_headless_it_stops_at_the_question_and_goes_on_with_the_answer(tmp_pa
     where = ("--mode", "auto", "--workspace", str(folder), "--model")
     ended = duckflow("run", "Use tabs from now on", *where, f"scripted:{script}")
     assert ended.returncode == 3
-    assert "Remember this for later sessions?" in ended.stderr
-    assert "Use tabs" in ended.stderr.partition("Remember this")[0], "the text stands before the question"
+    question = ended.stderr.partition("Remember this for later sessions?")[2]
+    assert "\nUse tabs\n" in question.partition("--answer")[0], "the text stands below the question"
     assert texts() == {}
     session = duckflow("sessions", "list").stdout.split()[0]
     script = write_script(tmp_path / "s2.jsonl", [decision("Done.")])

@@ -16,7 +16,7 @@ from fakes.engine import write_script
 _PATIENCE_S = 120.0
 """Only there so that a failure ends."""
 _SERVERS = itertools.count()
-_TURNING = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+TURNING = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 """The sign of life while something is being done."""
 
 
@@ -127,7 +127,7 @@ class Window:
 def idle(shown: str) -> bool:
     """Whether the prompt is there, empty, and nothing is being done."""
     above, prompt, bar = shown.rpartition("\n>\n")
-    busy = any(sign in above.rpartition("\n")[2] for sign in _TURNING)
+    busy = any(sign in above.rpartition("\n")[2] for sign in TURNING)
     return bool(prompt) and " · " in bar and not busy
 
 

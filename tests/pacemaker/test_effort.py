@@ -66,16 +66,16 @@ def test_K6_decisions_get_more_thought_in_trouble_and_less_where_the_question_is
     assert effort_for_decision(state) == effort
 
 
-def test_K6_plans_and_verdicts_get_much_thought_and_titles_little():
+def test_K6_plans_and_verdicts_get_much_thought_and_short_answers_little():
     high = (
         draft_plan("Do it", "", ()),
         plan_initial_execution("Do it", "", ()),
-        plan_continuation_execution("Do it", ContinuationContext(score=0, needed=1), ()),
         evaluate_task_satisfaction(case(1)),
         analyze_execution_failure("Do it", (), ()),
         analyze_execution_failure("Do it", (), (), "second_opinion"),
     )
     low = (
+        plan_continuation_execution("Do it", ContinuationContext(score=0, needed=1), ()),
         write_title("Do it", "Done."),
         write_report(TaskList(list_id="l")),
         extract_task_requirements("Do it"),

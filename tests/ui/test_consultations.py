@@ -86,10 +86,10 @@ CASES = (
             "en": (
                 "→ Divide it into smaller steps",
                 "📋 Plan: In parts",
-                "○ one: do one",
+                "1. one\n   do one",
                 "One after the other.",
             ),
-            "ja": ("→ 小さく分けて", "📋 計画: In parts", "○ one: do one", "One after the other."),
+            "ja": ("→ 小さく分けて", "📋 計画: In parts", "1. one\n   do one", "One after the other."),
         },
     ),
     Case(

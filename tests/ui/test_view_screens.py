@@ -25,6 +25,7 @@ from duckflow.pacemaker.limit import compute_limit
 from duckflow.ui.commands.actions import CommandContext, show_help
 from duckflow.ui.commands.table import COMMANDS
 from duckflow.ui.output.diff import difference_lines
+from duckflow.ui.output.text_width import width_of
 from duckflow.ui.views.approval import approval_view, brief_lines
 from duckflow.ui.views.events import consultation_text
 from duckflow.ui.views.goal import goal_text
@@ -110,7 +111,7 @@ VIEWS = {
     "no plan": Drawn(lambda writer: writer.line(plan_tree(STATE)), ("no plan",), ("計画はありません",)),
     "no tasks": Drawn(lambda writer: writer.line(tasks_tree(STATE)), ("No tasks",), ("作業はありません",)),
     "no cost": Drawn(lambda writer: writer.raw(cost_text(STATE)), (), ()),
-    "help": Drawn(help_, ("/undo", "Ctrl-R", "are queued"), ("/undo", "Ctrl-R", "順番を待ちます")),
+    "help": Drawn(help_, ("/undo", "Ctrl-R", "while it works"), ("/undo", "Ctrl-R", "作業中")),
     "approval": Drawn(
         approve,
         (
@@ -170,9 +171,12 @@ def test_M2_what_a_command_does_stands_in_its_own_column(language: str):
     set_language(language)
     writer = FakeWriter(60)
     help_(writer)
-    rows = writer.text.split("\n")
-    begins = [row for row in rows if row.startswith(("/", "Esc", "Alt", "Shift", "Ctrl", "@", "!"))]
+    groups = [group.split("\n")[1:] for group in writer.text.strip("\n").split("\n\n")[:-1]]
+    rows = [row for group in groups for row in group]
+    begins = [row for row in rows if not row.startswith("   ")]
     assert len(begins) > len(COMMANDS)
-    column = begins[0].index(text("commands.help"))
-    told = rows[: rows.index(begins[-1])]
-    assert all(row.startswith(" " * column) for row in told if row not in begins)
+    column = width_of(begins[0].partition(text("commands.goal")[:10])[0])
+    assert column < width_of(begins[0])
+    others = [row for row in rows if row not in begins]
+    assert not [row for row in begins if width_of(row) - width_of(row.split("  ")[-1].lstrip()) != column]
+    assert not [row for row in others if len(row) - len(row.lstrip()) != column]

@@ -1,5 +1,6 @@
 """The screen during work, and protection of the terminal from a model's text."""
 
+import re
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,11 +16,12 @@ from fakes.conversation import conversation, ready
 from fakes.engine import action, decision
 from fakes.gate import Gate
 from fakes.terminal import Terminal
+from fakes.tmux import TURNING
 
 STEERING = "\x1b[2J\x1b]0;mine\x07all good\x9b1A"
 
 
-def test_I10_one_plain_line_says_what_is_going_on_by_profile_and_without_numbers(
+def test_I10_one_plain_line_says_what_is_going_on_by_profile_then_time_and_tokens(
     folder: Path, tmp_path: Path
 ):
     analysis = decision("", action("list_files"), task_profile="code_analysis")
@@ -31,7 +33,9 @@ def test_I10_one_plain_line_says_what_is_going_on_by_profile_and_without_numbers
         first.open()
         terminal.wait_for("🦆 analysing the code…")
         line = next(line for line in terminal.shown if "analysing" in line)
-        assert not any(character.isdigit() for character in line)
+        doing, hint = re.split(f"[{TURNING}]", line)
+        assert doing.strip() == "🦆 analysing the code…", "no numbers say what is going on"
+        assert re.fullmatch(r"(\d+ min )?\d+ s( · [\d,]+ tokens)? · Esc stops", hint.strip())
         second.open()
         terminal.wait_for("Here.")
         ready(terminal)

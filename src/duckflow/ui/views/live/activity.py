@@ -95,7 +95,7 @@ class Activity:
         shown += [[("faint", cut_to_width(line, room))] for line in waits]
         if self.busy:
             profile = state.request.profile if state.request else None
-            doing = text(f"activity.{profile or 'unknown'}")  # the user sees no numbers here (I10)
+            doing = text(f"activity.{profile or 'unknown'}")  # no numbers of loops here (I10)
             turning = _SPINNER[int(time.monotonic() * _PER_SECOND) % len(_SPINNER)]
             hint = cut_to_width(f" {turning} {self._spent()}", max(room - width_of(doing), 0))
             shown.append([("activity", cut_to_width(doing, room)), ("faint", hint)])
