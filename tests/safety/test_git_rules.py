@@ -122,6 +122,39 @@ def test_parts_of_a_repository_in_a_build_folder_are_told_apart_G10():
     assert [path for path in apart if not told_apart(path)] == []
 
 
+LOG = f"{HEX[:40]} {HEX[:40]} A <a@b> 1 +0000\tx\n".encode()
+
+
+def test_recorded_solutions_and_repositories_hidden_in_git_ask_G10():
+    steered = b"[core]\n\tfsmonitor = evil\n"
+    rows = {
+        ("rr-cache/ab/postimage", b"evil"): "high",
+        ("rr-cache/ab/preimage", b""): "high",
+        ("modules/a/rr-cache/ab/postimage.1", b"evil"): "high",
+        ("MERGE_RR", b"ab\tsrc/a.py\0"): "high",
+        ("MERGE_RR", b""): "low",
+        ("refs/a/b/config", steered): "high",
+        ("refs/a/b/CONFIG", HEX[:40].encode() + b"\n" + steered): "high",
+        ("objects/ab/config.worktree", steered): "high",
+        ("logs/a/config", steered): "high",
+        ("logs/a/commondir", LOG): "high",
+        ("logs/a/hooks/update", LOG): "high",
+        ("lfs/a/hooks/update", b"evil"): "high",
+        ("refs/a/commondir", b"../../../a\n"): "high",
+        ("refs/a/commondir", b"ref: refs/../../a\n"): "high",
+        ("modules/m/refs/a/config", steered): "high",
+        ("refs/heads/config", HEX[:40].encode() + b"\n"): "low",
+        ("refs/heads/hooks/x", HEX.encode() + b"\n"): "low",
+        ("refs/remotes/config", b"ref: refs/remotes/origin/main\n"): "low",
+        ("logs/refs/heads/config", LOG * 2): "low",
+    }
+    found = {(path, text): judge(created(f".git/{path}"), after={f".git/{path}": text}) for path, text in rows}
+    asks = {row: "high" if "git_program" in one.reasons else "low" for row, one in found.items()}
+    assert asks == rows
+    gone = Effect(path=".git/rr-cache/ab/postimage", kind="deleted", before="1", mode_before=0o644)
+    assert judge(gone, folder(".git/rr-cache/ab")).risk == "low"
+
+
 TODO = ".git/rebase-merge/git-rebase-todo"
 
 

@@ -57,6 +57,16 @@ _STEP = lazy_regex(
 _QUOTED = lazy_regex(rb"(\s|'[^']*'|\\['!])*")
 """Names quoted for a shell: older versions of git let a shell read the file again."""
 
+_REPLAYED = lazy_regex(r"rr-cache/.*|merge_rr")
+"""Recorded solutions of conflicts: the user's next merge or commit writes them into files."""
+
+_NESTED = lazy_regex(
+    r"(objects|refs|logs|lfs|rebase-merge|rebase-apply|sequencer)/(.*/)?(config(\.worktree)?|commondir|hooks/.*)"
+)
+"""Paths that steer a repository hidden among refs or objects. A branch may have such a name."""
+
+_REF = lazy_regex(rb"[0-9a-f]{40,64}\s*|ref: refs/(?!.*\.\.)[\w./-]*\s*")
+_LOG = lazy_regex(rb"[0-9a-f]{40,64} [0-9a-f]{40,64} ")
 _LFS = lazy_regex(r"lfs/objects/../../([0-9a-f]{64})")
 _POINTER = lazy_regex(rb"gitdir:\s*([^\r\n]+)")
 
@@ -144,6 +154,9 @@ def _inside(effect: Effect, inside: str, before: ReadFile, after: ReadFile) -> G
         return "ordinary" if _harmless(before(effect.path), after(effect.path)) else "git_program"
     if any(RUNS.fullmatch(tail) for tail in tails) or not any(ORDINARY.fullmatch(tail) for tail in tails):
         return "git_program"
+    if effect.kind != "deleted" and effect.type == "file":
+        if any(_replays_or_steers(tail, effect.path, after) for tail in tails):
+            return "git_program"
     if inside == "bisect_names" and not _QUOTED.fullmatch(after(effect.path) or b""):
         return "git_program"
     large = next(filter(None, map(_LFS.fullmatch, tails)), None)
@@ -153,6 +166,15 @@ def _inside(effect: Effect, inside: str, before: ReadFile, after: ReadFile) -> G
         lines = (after(effect.path) or b"").split(b"\n")
         return "ordinary" if all(_STEP.fullmatch(line.strip()) for line in lines) else "git_program"
     return "ordinary"
+
+
+def _replays_or_steers(tail: str, path: str, after: ReadFile) -> bool:
+    """Return whether a later merge writes new content into files, or a repository inside `.git` obeys it."""
+    if _REPLAYED.fullmatch(tail):
+        return tail != "merge_rr" or bool(after(path))
+    if not _NESTED.fullmatch(tail) or _REF.fullmatch(text := after(path) or b""):
+        return False
+    return not (tail.startswith("logs/") and tail.endswith("/config") and _LOG.match(text))
 
 
 def _in_bare_repository(effect: Effect, before: ReadFile, after: ReadFile) -> bool:
