@@ -148,7 +148,9 @@ def test_recorded_solutions_and_repositories_hidden_in_git_ask_G10():
         ("refs/remotes/config", b"ref: refs/remotes/origin/main\n"): "low",
         ("logs/refs/heads/config", LOG * 2): "low",
     }
-    found = {(path, text): judge(created(f".git/{path}"), after={f".git/{path}": text}) for path, text in rows}
+    found = {
+        (path, text): judge(created(f".git/{path}"), after={f".git/{path}": text}) for path, text in rows
+    }
     asks = {row: "high" if "git_program" in one.reasons else "low" for row, one in found.items()}
     assert asks == rows
     gone = Effect(path=".git/rr-cache/ab/postimage", kind="deleted", before="1", mode_before=0o644)

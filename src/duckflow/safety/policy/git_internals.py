@@ -154,15 +154,15 @@ def _inside(effect: Effect, inside: str, before: ReadFile, after: ReadFile) -> G
         return "ordinary" if _harmless(before(effect.path), after(effect.path)) else "git_program"
     if any(RUNS.fullmatch(tail) for tail in tails) or not any(ORDINARY.fullmatch(tail) for tail in tails):
         return "git_program"
-    if effect.kind != "deleted" and effect.type == "file":
-        if any(_replays_or_steers(tail, effect.path, after) for tail in tails):
-            return "git_program"
+    written = effect.kind != "deleted" and effect.type == "file"
+    if written and any(_replays_or_steers(tail, effect.path, after) for tail in tails):
+        return "git_program"
     if inside == "bisect_names" and not _QUOTED.fullmatch(after(effect.path) or b""):
         return "git_program"
     large = next(filter(None, map(_LFS.fullmatch, tails)), None)
     if large and effect.kind != "deleted" and effect.after != large[1]:
         return "git_program"  # a checkout would write this content as that of the file with this hash
-    if effect.kind != "deleted" and effect.type == "file" and any(TO_DO.fullmatch(tail) for tail in tails):
+    if written and any(TO_DO.fullmatch(tail) for tail in tails):
         lines = (after(effect.path) or b"").split(b"\n")
         return "ordinary" if all(_STEP.fullmatch(line.strip()) for line in lines) else "git_program"
     return "ordinary"
