@@ -9,6 +9,7 @@ from pathlib import Path
 from duckflow.domain.decision import Action
 from duckflow.domain.files.changes import ToolEffect
 from duckflow.domain.files.effects import Effects
+from duckflow.domain.hosts import REGISTRIES
 from duckflow.domain.lines import TextLine, line
 from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.domain.reduce.objective import digest_of
@@ -197,6 +198,8 @@ def _command_impact(outline: ChangeOutline) -> Iterator[TextLine]:
     yield line("approval.impact.in_sandbox" if outline.sandboxed else "approval.impact.no_sandbox")
     if proposal.hosts and not proposal.network:
         yield line("approval.impact.reaches", hosts=_some(proposal.hosts))
+        if REGISTRIES in proposal.hosts:
+            yield line("approval.impact.registries")
     else:
         yield line("approval.impact.with_network" if proposal.network else "approval.impact.no_network")
     if proposal.secrets:
