@@ -97,8 +97,11 @@ def test_C4_cancel_stops_the_background(folder: Path, gate: Gate):
 
 def test_G11_cancel_stops_a_command_that_goes_on_and_offers_what_it_did(folder: Path):
     """The request continues with the next message, not with the answer."""
-    start = {"operation": "shell.start", "args": {"command": "echo mine > own; echo up; sleep 1000000"}}
-    answers = [decision("", start), decision("It runs.", next_step="pending_user"), decision("I see.")]
+    command = "echo mine > own; while echo up; do sleep 0.1; done"
+    start = {"operation": "shell.start", "args": {"command": command}}
+    first_words = {"operation": "shell.read", "args": {"id": "c1"}}  # the file is written before them
+    runs = decision("It runs.", next_step="pending_user")
+    answers = [decision("", start), decision("", first_words), runs, decision("I see.")]
     with conversation(folder, *answers, args=("--mode", "auto", "--workspace", str(folder))) as terminal:
         ready(terminal)
         terminal.type("serve\r")
