@@ -16,12 +16,13 @@ _HOST = lazy_regex(
     r"(\*\.)?([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.){0,20}[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 )
 _LONGEST = 253
+_PORT = lazy_regex(r"[1-9][0-9]{0,4}")
 
 
 def read_host(written: str) -> str:
     """Return a host as it is compared: `registries`, `github.com`, `*.github.com`, or with another port."""
     host, colon, port = written.strip().lower().partition(":")
-    if len(host) > _LONGEST or not _HOST.fullmatch(host) or (colon and not port.isdecimal()):
+    if len(host) > _LONGEST or not _HOST.fullmatch(host) or (colon and not _PORT.fullmatch(port)):
         raise ValueError(f"{written[:100]} is no host; write a name such as github.com, or {REGISTRIES}")
     return host + colon + port
 

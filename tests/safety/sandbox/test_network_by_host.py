@@ -1,9 +1,11 @@
 """SAFETY 22, O6: commands reach the hosts that the user allowed, through the gateway, and nothing else."""
 
 import asyncio
+import socket
 import ssl
+import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from duckflow.domain.hosts import covers, read_host, registries
+from duckflow.safety.sandbox.gateway import Gateway
 from fakes.rows import Failures
 
 CURL = "curl -sS --max-time 20 "
@@ -163,9 +166,115 @@ def test_SAFETY22_grants_cover_hosts_below_a_star_ports_that_they_name_and_regis
 
 def test_SAFETY22_what_is_no_host_is_said():
     assert [read_host(one) for one in (" GitHub.com", "*.a.b", "a.b:81")] == ["github.com", "*.a.b", "a.b:81"]
-    for wrong in ("https://a.b", "a b", "a.b:x", "*", "*.*.a", "ä.de", "", "a..b", "a/b", "x" * 300):
+    for wrong in (
+        "https://a.b",
+        "a b",
+        "a.b:x",
+        "*",
+        "*.*.a",
+        "ä.de",
+        "",
+        "a..b",
+        "a/b",
+        "x" * 300,
+        "a:٨٠",
+        "a:0",
+    ):
         with pytest.raises(ValueError, match="is no host"):
             read_host(wrong)
+
+
+@asynccontextmanager
+async def proxy(contacts, *hosts: str, **tokens: str) -> AsyncIterator[tuple[Gateway, int]]:
+    """A gateway on a port of this machine, as a command sees it."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    port = listening.getsockname()[1]
+    gateway = Gateway(hosts, contacts.append, private=True, tokens=tokens)
+    await gateway.serve(listening)
+    try:
+        yield gateway, port
+    finally:
+        await gateway.aclose()
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def status_of(port: int, line: str) -> str:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"{line} HTTP/1.1\r\n\r\n".encode())
+    answer = await reader.read()
+    writer.close()
+    return answer.partition(b"\r\n")[0].decode().removeprefix("HTTP/1.1 ")[:3]
+
+
+async def test_SAFETY22_odd_names_methods_and_the_word_registries_are_answered_and_reach_nothing(contacts):
+    failed = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: failed.append(context))
+    async with proxy(
+        contacts, "registries", "*.a.example", "localhost", "localhost:99999", localhost="tok"
+    ) as (_, port):
+        wrong = Failures()
+        for line, status in {
+            "CONNECT registries:443": "403",
+            "GET http://registries/": "403",
+            "CONNECT x..a.example:443": "400",
+            f"CONNECT {'x' * 64}.a.example:443": "400",
+            "TRACE http://localhost/": "405",
+            "CONNECT [::1]:443": "400",
+            "CONNECT localhost..:443": "400",
+            "CONNECT localhost:0": "400",
+            "CONNECT localhost:99999": "502",
+            "GET http://localhost@a.example/": "400",
+            "GET http://2130706433/": "403",
+            "GET http://LOCALHOST\r\nX: y/": "400",
+        }.items():
+            with wrong.of(line):
+                assert await status_of(port, line) == status
+        wrong.report()
+    assert failed == []
+    assert "connected" not in {one.outcome for one in contacts}
+
+
+async def test_SAFETY22_a_command_can_not_use_up_duckflow_with_connections_or_refused_hosts(contacts):
+    async with proxy(contacts) as (gateway, port):
+        opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(201)]
+        with suppress(ConnectionError):
+            assert await opened[-1][0].read() == b""
+        assert not opened[0][0].at_eof()
+        for _, writer in opened:
+            writer.close()
+        await asyncio.gather(*(reader.read() for reader, _ in opened[:-1]))
+        for number in range(600):
+            assert await status_of(port, f"CONNECT h{number % 550}.example:443") == "403"
+        assert len(contacts) == len(gateway.refused) == 500
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts descriptors in /proc")
+async def test_SAFETY22_no_connection_outlives_its_command_even_if_the_host_reads_nothing(contacts):
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        host = f"localhost:{deaf.getsockname()[1]}"
+        async with proxy(contacts, host) as (gateway, port):
+            client = socket.create_connection(("127.0.0.1", port))
+            client.setblocking(False)
+            loop = asyncio.get_running_loop()
+            before = descriptors()
+            await loop.sock_sendall(client, f"POST http://{host}/ HTTP/1.1\r\n\r\n".encode())
+            theirs = await asyncio.to_thread(deaf.accept)
+            idle = 0
+            while idle < 1_000:  # until all buffers are full
+                try:
+                    client.send(bytes(1 << 16))
+                    idle = 0
+                except BlockingIOError:
+                    idle += 1
+                    await asyncio.sleep(0)
+            await gateway.aclose()
+            await asyncio.sleep(0)
+            assert descriptors() <= before
+            client.close()
+            theirs[0].close()
 
 
 async def test_SAFETY22_a_lent_token_goes_to_its_host_encrypted_and_never_into_the_sandbox(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from duckflow.domain.hosts import covers
+from duckflow.domain.hosts import REGISTRIES, covers, read_host
 from duckflow.domain.session_events import ContactOutcome, HostContacted
 from duckflow.safety.addresses import NotPublic, resolve
 
@@ -21,7 +21,15 @@ _HEAD = re.compile(rb"([A-Z]{3,10}) (?:http://)?([A-Za-z0-9_.-]{1,253})(?::(\d{1
 _HEADER = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n\0]*")
 _OWN_HEADERS = (b"host", b"connection", b"keep-alive", b"proxy-connection", b"proxy-authorization")
 _GIT = re.compile(rb"/(info/refs\?service=git-|git-(upload|receive)-pack$)")
+_ECHOING = (b"TRACE", b"TRACK", b"DEBUG")
+"""Methods by which a server could send a lent token back."""
 _MOST_HEAD = 1 << 16
+_MOST_AT_ONCE = 200
+"""Connections of one command at a time, so that it can't use up Duckflow's descriptors."""
+_MOST_RESOLVED = 3
+"""Names looked up at a time: each lookup holds a thread that Duckflow needs for its own work."""
+_MOST_NAMED = 500
+"""Hosts tried in vain that are reported, so that a command can't fill the audit log."""
 _BLOCK = 1 << 16
 _PATIENCE_S = 30.0
 _ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
@@ -58,8 +66,11 @@ class Gateway:
         self._contacted = contacted
         self._private = private
         self._tokens = tokens
+        self._in_vain: set[tuple[str, ContactOutcome]] = set()
         self._refused: dict[str, None] = {}
         self._server: asyncio.Server | None = None
+        self._closed = False
+        self._resolving = asyncio.Semaphore(_MOST_RESOLVED)
         self._talking: set[asyncio.Task[None]] = set()
 
     @property
@@ -74,6 +85,7 @@ class Gateway:
 
     async def aclose(self) -> None:
         """End all connections."""
+        self._closed = True
         if self._server is not None:
             self._server.close()
         for one in self._talking:
@@ -83,6 +95,9 @@ class Gateway:
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
+        if self._closed or len(self._talking) >= _MOST_AT_ONCE:
+            writer.transport.abort()
+            return
         self._talking.add(task)
         try:
             with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
@@ -94,8 +109,9 @@ class Gateway:
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                wanted = _read_head(await reader.readuntil(b"\r\n\r\n"), self._tokens)
-                theirs, to_them = await self._connect(wanted)
+                head = await reader.readuntil(b"\r\n\r\n")
+            wanted = _read_head(head, self._tokens)
+            theirs, to_them = await self._connect(wanted)
         except _Refused as exc:
             status, text = exc.args
             body = f"{text}\n".encode()
@@ -112,35 +128,45 @@ class Gateway:
             writer.write(_ESTABLISHED)
         try:
             await asyncio.gather(_pass_on(reader, to_them), _pass_on(theirs, writer))
+        except asyncio.CancelledError:
+            to_them.transport.abort()  # a host that reads nothing would keep the connection open
+            writer.transport.abort()
+            raise
         finally:
             to_them.close()
 
     async def _connect(self, wanted: _Wanted) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         host, port = wanted.host, wanted.port
-        if not covers(self._hosts, wanted.name):
+        if wanted.name == REGISTRIES or not covers(self._hosts, wanted.name):
             self._report(wanted, "refused")
             raise _Refused("403 Forbidden", f"Duckflow: the user has not allowed {wanted.name}.")
         try:
-            numbers = await resolve(host, port, private=self._private)
+            async with asyncio.timeout(_PATIENCE_S), self._resolving:
+                numbers = await resolve(host, port, private=self._private)
         except NotPublic as exc:
             self._report(wanted, "refused")
             raise _Refused("403 Forbidden", f"Duckflow: {exc}, where nothing may be reached.") from exc
-        except OSError as exc:
+        except (OSError, OverflowError) as exc:  # a port above 65535 overflows
             self._report(wanted, "failed")
             raise _Refused("502 Bad Gateway", f"Duckflow: {host} can't be found.") from exc
         secure = ssl.create_default_context() if wanted.lent else None
         port = 443 if wanted.lent and port == 80 else port
         for number in numbers:
-            with suppress(OSError):
-                opened = await asyncio.open_connection(
-                    number, port, ssl=secure, server_hostname=host if secure else None
-                )
+            with suppress(OSError, OverflowError):
+                async with asyncio.timeout(_PATIENCE_S):
+                    opened = await asyncio.open_connection(
+                        number, port, ssl=secure, server_hostname=host if secure else None
+                    )
                 self._report(wanted, "connected")
                 return opened
         self._report(wanted, "failed")
         raise _Refused("502 Bad Gateway", f"Duckflow: {host} can't be reached.")
 
     def _report(self, wanted: _Wanted, outcome: ContactOutcome) -> None:
+        if outcome != "connected":
+            if (known := (wanted.name, outcome)) in self._in_vain or len(self._in_vain) >= _MOST_NAMED:
+                return
+            self._in_vain.add(known)
         if outcome == "refused":
             self._refused[wanted.name] = None
         self._contacted(HostContacted(host=wanted.host, port=wanted.port, outcome=outcome))
@@ -158,12 +184,18 @@ def _read_head(head: bytes, tokens: Mapping[str, str]) -> _Wanted:
     if connects == (b"://" in first.split(b" ")[1]) or (connects and path):
         raise _Refused("400 Bad Request", "Duckflow: this is no request that a proxy understands.")
     port = int(number or usual)
+    try:
+        read_host(f"{host}:{port}")
+    except ValueError as exc:
+        raise _Refused("400 Bad Request", "Duckflow: this is no name of a host.") from exc
     if connects:
         return _Wanted(host, port, b"")
     # One request a connection: what follows the first one can't go to another host.
     kept = [one for one in lines if one.partition(b":")[0].lower() not in _OWN_HEADERS]
     token = tokens.get(f"{host}:{port}" if port != usual else host)
     if token is not None:
+        if method in _ECHOING:
+            raise _Refused("405 Method Not Allowed", "Duckflow: this method can't carry a lent token.")
         kept = [one for one in kept if not one.lower().startswith(b"authorization:")]
         kept.append(_authorization(path or b"/", token))
     start = b" ".join((method, path or b"/", b"HTTP/1.1"))
