@@ -268,7 +268,9 @@ async def test_A5_a_decision_that_doubts_itself_hands_nothing_to_the_background_
 
 async def test_G1_a_remark_goes_to_the_model_and_the_question_stays_open(folder: Path):
     (folder / "b.txt").write_text("b\n")
-    write = decision("", action("write_file", path="a.txt", content="x\n"), action("read_file", path="b.txt"))
+    write = decision(
+        "I write it.", action("write_file", path="a.txt", content="x\n"), action("read_file", path="b.txt")
+    )
     look = decision("", action("read_file", path="b.txt"))
     reply = decision("Because b.txt has it.", next_step="pending_user")
     async with engine(folder, write, look, reply, decision("Done."), mode="ask", attended=True) as duck:
@@ -277,6 +279,7 @@ async def test_G1_a_remark_goes_to_the_model_and_the_question_stays_open(folder:
         assert await duck.app.chat.say("why a.txt?") == "awaiting_approval"
         assert duck.of(Reply)[-1].text == "Because b.txt has it."
         assert duck.state.approval.digest == before.digest
+        assert duck.state.approval.intent == before.intent == "I write it.", "not the reply to the remark"
         assert not (folder / "a.txt").exists()
         assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
         assert [one.operation for one in duck.of(ActionFinished)][-1] == "file_ops.read_file", "the rest runs"

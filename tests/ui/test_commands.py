@@ -180,6 +180,13 @@ async def run(name: str, argument: str, **client: Any) -> str:
     return context.writer.text
 
 
+async def test_M2_words_behind_a_command_that_takes_none_are_not_lost_silently():
+    for name, argument in (("plan", "add a CSV export"), ("計画", "CSV を足す"), ("init", "日本語で")):
+        said = await run(name, argument, state=AgentState())
+        assert said.startswith(f"/{name} takes no words, so nothing was done."), said
+    assert "/undo" in await run("help", "undo", extensions=Extensions(), servers=tuple)
+
+
 async def rate(argument: str, *, there: bool = True) -> tuple[list[int], str]:
     given: list[int] = []
 

@@ -85,6 +85,20 @@ def test_no_with_a_reason_changes_nothing(folder: Path):
     assert not (folder / "a.txt").exists()
 
 
+def test_G1_a_remark_about_a_question_is_shown_once(folder: Path):
+    reply = decision("It holds the notes.", next_step="pending_user")
+    with conversation(folder, WRITE, reply, decision("I leave it.")) as terminal:
+        ready(terminal)
+        terminal.type("Write a.txt\r")
+        terminal.wait_for("Allow it?")
+        terminal.type("What is this file for?\r")
+        terminal.wait_for("It holds the notes.")
+        terminal.wait_for("Allow it?")
+        assert terminal.text.count("> What is this file for?") == 1
+        terminal.type("n leave it\r")
+        terminal.wait_for("I leave it.")
+
+
 def test_keys_typed_ahead_are_no_answer(folder: Path, gate: Gate):
     """SAFETY 8: a line typed before the question was shown is a message for the work, not an answer (C6)."""
     answers = [gate.hold(WRITE), WRITE, decision("I leave it.")]

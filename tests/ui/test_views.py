@@ -13,6 +13,7 @@ from duckflow.cli.chat.conversation import start_text
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ActionStarted, ErrorReported, StoredEvent
 from duckflow.domain.extensions import CustomCommand, Extensions
+from duckflow.domain.frozen import replace
 from duckflow.domain.lines import line
 from duckflow.domain.live_updates import OutputPiece
 from duckflow.domain.model import Usage
@@ -157,6 +158,19 @@ def test_the_lines_above_the_prompt_show_reply_output_tasks_queue_and_one_plain_
     assert "▰▰▰▰▰▱▱▱▱▱ 1/2 $ pytest -q" in shown
     assert "次のお願い" in shown
     assert ("🦆 looking for the bug…" if language == "en" else "🦆 バグを探しています…") in shown
+
+
+@pytest.mark.parametrize(("language", "columns"), SIZES)
+def test_I10_a_running_command_is_named_instead_of_a_model_that_thinks(language, columns):
+    set_language(language)
+    activity = Activity(ReplyStream(FakeWriter(columns)))
+    activity.busy = True
+    command = Action(operation="shell.run", args={"command": "make all " + "very-long " * 20})
+    state = replace(STATE, running=ActionStarted(action_id="a1", action=command))
+    shown = joined(activity.lines(state, (), columns))
+    assert drawn(shown, columns) == shown.split("\n")
+    assert "🦆 $ make all" in shown
+    assert ("Esc" in shown) == (columns > 40)
 
 
 @pytest.mark.parametrize(("language", "columns"), SIZES)

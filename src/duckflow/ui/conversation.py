@@ -266,7 +266,6 @@ class Conversation(Listener):
             proposed = await self._client.proposal() if asked.editable else None
             answer = await self._questions.approve(asked, proposed)
             if isinstance(answer, str):
-                self._screen.said(answer)
                 return commands.SayMessage(text=answer)
             if answer is not None:
                 return commands.AnswerShown(question_hash=shown, answer=answer)

@@ -195,7 +195,8 @@ def _user_message(state: AgentState, event: events.UserMessage) -> AgentState:
     else:
         if state.approval is not None and state.approval.task_id is None:
             # The model gets the result as text: its call has been answered with a note by then.
-            set_aside = tuple(replace(one, call_id="") for one in state.queue)
+            why = state.approval.intent
+            set_aside = tuple(replace(one, call_id="", reasoning=one.reasoning or why) for one in state.queue)
         objective = renew(request.objective, "" if event.resumes else event.text)
         goal = state.items.goal if request.history else ""
         request = replace(

@@ -177,7 +177,8 @@ def _effects_impact(effects: Effects, ended: CommandEnd) -> Iterator[TextLine]:
         ]
         paths += [path for bulk in effects.bulk for path in bulk.lost] if key == "deleted" else []
         own = [path for path in paths if ".git" in path.split("/")]
-        listed = [path for path in paths if path not in own] or own[:1]
+        folders = list(dict.fromkeys(f"{path[: f'/{path}/'.index('/.git/')]}.git" for path in own))
+        listed = [path for path in paths if path not in own] or (own if len(own) == 1 else folders)
         if paths:
             yield line(f"approval.impact.files_{key}", count=len(paths), paths=_some(listed))
     for bulk in (one for one in effects.bulk if one not in caches):

@@ -40,6 +40,8 @@ from duckflow.ui.views.undo import first_lines, undo_text
 _MOST_RATING = 10
 _MAX_NAME_WIDTH = 22
 _TITLE = 60
+_ALONE = ("help", "quit")
+"""Commands that take nothing, but for which words behind them can't be a request."""
 _MAX_UNDO_CHARS = 10
 _PARTS: Mapping[str, commands.RewindPart] = {"": "both", "files": "files", "conversation": "conversation"}
 
@@ -79,6 +81,8 @@ def dispatch_command(context: CommandContext, typed: TypedCommand) -> Awaitable[
     command = find_command(typed.name)
     if context.guest and (command is None or command.name not in IN_SECOND_WINDOW):
         context.writer.line(text("attach.not_here"), "yellow")
+    elif command is not None and typed.argument and not command.takes and command.name not in _ALONE:
+        context.writer.line(text("chat.takes_nothing", command=f"/{on_one_line(typed.name)}"), "yellow")
     elif command is not None:
         return ACTIONS[command.name](context, typed.argument)
     else:

@@ -21,7 +21,9 @@ def undo_text(report: UndoReport) -> str:
         lines = [text("undo.not_undone" if report.kind == "undo" else "undo.not_redone")]
     else:
         lines = [text(f"undo.nothing_to_{report.kind}")]
-    lines += first_lines([_file_line(change) for change in report.restored])
+    own = sum(_is_gits(change) for change in report.restored)
+    lines += first_lines([_file_line(change) for change in report.restored if not _is_gits(change)])
+    lines += [text("undo.git", count=own)] if own else []
     left = [text(f"undo.left_{one.reason}", path=one.path, detail=one.detail) for one in report.left]
     lines += first_lines(left)
     if report.covered:
@@ -59,6 +61,10 @@ def rewound_text(event: Rewound) -> str:
     """Return the text about a rewind: to which message, and what was rewound."""
     what = "both" if event.files and event.conversation else "files" if event.files else "conversation"
     return text(f"rewind.{what}", text=cut(on_one_line(event.text), _MESSAGE))
+
+
+def _is_gits(change: FileChange) -> bool:
+    return ".git" in change.path.split("/")
 
 
 def _file_line(change: FileChange) -> str:

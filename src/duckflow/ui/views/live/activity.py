@@ -15,7 +15,7 @@ from duckflow.ui.output.escaping import harmless, on_one_line
 from duckflow.ui.output.reply_stream import ReplyStream
 from duckflow.ui.output.text_width import cut_to_width, end_to_width, width_of
 from duckflow.ui.views.events import waiting_line
-from duckflow.ui.views.live.progress import progress_line
+from duckflow.ui.views.live.progress import action_name, progress_line
 
 _PREVIEW_ROWS = 6
 _OUTPUT_ROWS = 4
@@ -97,7 +97,12 @@ class Activity:
             profile = state.request.profile if state.request else None
             doing = text(f"activity.{profile or 'unknown'}")  # no numbers of loops here (I10)
             turning = _SPINNER[int(time.monotonic() * _PER_SECOND) % len(_SPINNER)]
-            hint = cut_to_width(f" {turning} {self._spent()}", max(room - width_of(doing), 0))
+            hint = f" {turning} {self._spent()}"
+            if state.running is not None:  # a command may take long, and it is not the model that thinks
+                action = state.running.action
+                named = f"🦆 {action_name(action.operation, action.args)}"
+                doing = cut_to_width(named, max(room - width_of(hint), room // 2))
+            hint = cut_to_width(hint, max(room - width_of(doing), 0))
             shown.append([("activity", cut_to_width(doing, room)), ("faint", hint)])
         return tuple([[("", "")], *shown] if shown else shown)
 
