@@ -233,16 +233,6 @@ async def test_G10_ordinary_git_work_passes_and_all_of_it_can_be_taken_back(fold
         assert without_objects(tree(folder)) == without_objects(before)
 
 
-async def test_G10_a_commit_is_asked_about_without_the_names_of_git_objects(folder: Path):
-    repository(folder)
-    (folder / "c.txt").write_text("c\n")
-    commit = run("git add -A && git commit -qm more")
-    async with engine(folder, decision("", commit), decision("Done."), mode="ask") as duck:
-        assert await duck.app.chat.say("go") == "awaiting_approval"
-        paths = [one.values["paths"] for one in duck.state.approval.impact if "paths" in one.values]
-        assert paths == [".git", ".git"]
-
-
 async def test_G10_git_that_found_nothing_to_do_does_not_ask(folder: Path):
     """It ends with an error, and only its own index is another one."""
     repository(folder)

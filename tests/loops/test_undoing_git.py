@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.i18n.catalogue import set_language
+from duckflow.ui.transcript import last_exchange
 from duckflow.ui.views.undo import undo_text
 from fakes.engine import decision, engine
 from fakes.repository import git, make_repository
@@ -38,6 +40,23 @@ async def after_undo(folder: Path, *commands: str, meanwhile: tuple[str, ...] = 
             await duck.app.undoing.redo()
     git(folder, "fsck", "--full", "--strict")
     return report
+
+
+async def test_G10_a_commit_and_its_undo_are_told_without_the_files_of_git(folder: Path):
+    prepared(folder)
+    (folder / "c.txt").write_text("c\n")
+    commit = run("git add -A && git commit -qm more")
+    async with engine(folder, decision("", commit), decision("Done."), mode="ask") as duck:
+        assert await duck.app.chat.say("go") == "awaiting_approval"
+        paths = [one.values["paths"] for one in duck.state.approval.impact if "paths" in one.values]
+        assert paths == [".git", ".git"]
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
+        report = await duck.app.undoing.undo_request()
+        events = duck.app.log.load(duck.state.session_id)
+    assert history(folder) == ("first",)
+    set_language("en")
+    assert ".git/" not in undo_text(report)
+    assert "Undone" in "\n".join(last_exchange(events)), "whoever returns sees that it was undone"
 
 
 async def test_G8_a_commit_built_on_by_the_user_stays_whole(folder: Path):

@@ -75,7 +75,11 @@ CONSULTATION = Consultation(
 )
 UNDONE = UndoReport(
     actions=2,
-    restored=(FileChange(path="文書/設計.md", before="x", after="y"),),
+    restored=(
+        FileChange(path="文書/設計.md", before="x", after="y"),
+        FileChange(path=".git/index", before="x", after="y"),
+        FileChange(path=".git/refs/heads/main", before="x", after="y"),
+    ),
     left=(LeftFile(path="b.py", reason="changed"),),
     commands=("echo 日本語 > a.txt",),
 )
@@ -132,8 +136,8 @@ VIEWS = {
     ),
     "undo": Drawn(
         lambda writer: writer.line(undo_text(UNDONE)),
-        ("Undone", "restored 文書/設計.md", "b.py", "$ echo 日本語"),
-        ("取り消しました", "文書/設計.md", "b.py", "$ echo 日本語"),
+        ("Undone", "restored 文書/設計.md", "git's own records", "b.py", "$ echo 日本語"),
+        ("取り消しました", "文書/設計.md", "git の記録", "b.py", "$ echo 日本語"),
     ),
     "after a crash (C5)": Drawn(
         lambda writer: writer.line(recovered_text(CRASHED)),

@@ -14,6 +14,7 @@ from duckflow.domain.events import (
     Reply,
     SessionStarted,
     StoredEvent,
+    Undone,
     UserMessage,
 )
 from duckflow.domain.live_updates import LiveUpdate, Waiting
@@ -82,7 +83,7 @@ def last_exchange(events: Sequence[StoredEvent]) -> Iterator[str]:
     """Yield the last message and its results, for a user who returns. Open questions are asked anyway."""
     asked = [place for place, one in enumerate(events) if isinstance(one.event, UserMessage)]
     last = events[asked[-1] :] if asked else ()
-    shown = UserMessage | Reply | ActionStarted | ActionFinished
+    shown = UserMessage | Reply | ActionStarted | ActionFinished | Undone
     for described in _described([one for one in last if isinstance(one.event, shown)]):
         yield cut(_plain(described), _MAX_RECALLED_CHARS)
 
