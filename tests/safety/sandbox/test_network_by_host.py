@@ -270,8 +270,11 @@ async def test_SAFETY22_no_connection_outlives_its_command_even_if_the_host_read
                 except BlockingIOError:
                     idle += 1
                     await asyncio.sleep(0)
+            failed = []
+            loop.set_exception_handler(lambda _, context: failed.append(context))
             await gateway.aclose()
             await asyncio.sleep(0)
+            assert failed == [], "a traceback would be printed"
             assert descriptors() <= before
             client.close()
             theirs[0].close()

@@ -81,7 +81,7 @@ class Gateway:
     async def serve(self, listening: socket.socket) -> None:
         """Accept connections on a socket inside the command's network."""
         listening.setblocking(False)
-        self._server = await asyncio.start_server(self._talk, sock=listening, limit=_MOST_HEAD)
+        self._server = await asyncio.start_server(self._accept, sock=listening, limit=_MOST_HEAD)
 
     async def aclose(self) -> None:
         """End all connections."""
@@ -92,19 +92,19 @@ class Gateway:
             one.cancel()
         await asyncio.gather(*self._talking, return_exceptions=True)
 
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer in a task of our own: asyncio would print a traceback when it is cancelled."""
         if self._closed or len(self._talking) >= _MOST_AT_ONCE:
             writer.transport.abort()
             return
+        task = asyncio.create_task(self._talk(reader, writer))
         self._talking.add(task)
-        try:
-            with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
-                await self._answer(reader, writer)
-        finally:
-            self._talking.discard(task)
-            writer.close()
+        task.add_done_callback(self._talking.discard)
+        task.add_done_callback(lambda _: writer.close())
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
+            await self._answer(reader, writer)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
