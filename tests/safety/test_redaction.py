@@ -254,3 +254,9 @@ def test_any_amount_of_anything_is_judged_a_bounded_number_of_times(unit, monkey
     monkeypatch.setattr("duckflow.safety.redaction.redactor.patterns_for", lambda _text: counted)
     Redactor().clean(text)
     assert len(judged) <= 3 * len(text) // len(unit)
+
+
+def test_SAFETY22_a_token_lent_to_a_host_is_hidden_whatever_its_variable_is_called():
+    lent = {"GH": "quite-plain-words\n", "EMPTY": " "}
+    assert known_secrets(lent) == {}
+    assert known_secrets(lent, lent) == {"quite-plain-words": "gh"}

@@ -46,7 +46,8 @@ class SessionResources:
             self.kept = opened.enter_context(closing(open_kept_files(settings)))
             refuse_unsuitable_folder(opening.folder, env, closed)
             self.workspace = opened.enter_context(closing(Workspace(opening.folder, denied=closed)))
-            self.session = _open_session(opening, self.log, self.workspace, Redactor(known_secrets(env)))
+            redactor = Redactor(known_secrets(env, settings.shell.tokens.values()))
+            self.session = _open_session(opening, self.log, self.workspace, redactor)
             stack.enter_context(opened.pop_all())
         root = self.workspace.root
         self.ripgrep = find_ripgrep(root)

@@ -1,7 +1,7 @@
 """Decide whether a single value is a secret, and find the environment variables that hold one."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from urllib.parse import quote, unquote
 
 from duckflow.domain.patterns import lazy_regex
@@ -72,12 +72,17 @@ def is_placeholder(value: str) -> bool:
     return bool(simple & _PLACEHOLDERS) and not looks_random(value)
 
 
-def known_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the secrets among environment values, each with the kind to show in its marker."""
+def known_secrets(environment: Mapping[str, str], lent: Collection[str] = ()) -> dict[str, str]:
+    """Return the secrets among environment values, each with the kind to show in its marker.
+
+    Variables in `lent` hold tokens whatever their names are.
+    """
     found: dict[str, str] = {}
     for name, value in environment.items():
         kind = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or "secret"
-        for secret in _secrets_in(name, value.strip()):
+        for secret in (
+            (value.strip(),) if name in lent and value.strip() else _secrets_in(name, value.strip())
+        ):
             for form in (secret, quote(secret, safe="")):
                 found.setdefault(form, kind)
     return found

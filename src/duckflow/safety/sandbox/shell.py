@@ -73,7 +73,7 @@ class Shell:
         self.settings = settings
         """Settings with the limits for commands."""
         known, lent = os.environ if env is None else env, settings.tokens
-        self._tokens = {host: known[name] for host, name in lent.items() if known.get(name)}
+        self._tokens = {host: value for host, name in lent.items() if (value := known.get(name, "").strip())}
         self._env = {name: known[name] for name in known if name not in lent.values()} if lent else known
         self.git_places = git_places(str(self.workspace), self._env)
         """Paths that matter for the settings of git in this workspace."""
