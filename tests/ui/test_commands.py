@@ -187,6 +187,11 @@ async def test_M2_words_behind_a_command_that_takes_none_are_not_lost_silently()
     assert "/undo" in await run("help", "undo", extensions=Extensions(), servers=tuple)
 
 
+async def test_M2_resume_without_another_session_says_so():
+    said = await run("resume", "", state=AgentState(session_id="s"), sessions=tuple)
+    assert said == "There is no other session in this folder."
+
+
 async def rate(argument: str, *, there: bool = True) -> tuple[list[int], str]:
     given: list[int] = []
 

@@ -389,7 +389,7 @@ def resume(context: CommandContext, argument: str) -> None:
     elif argument:
         context.writer.line(text("session.no_such", session=on_one_line(argument)), "yellow")
     else:
-        context.writer.line(text("session.resume" if list_sessions(context) else "session.none"))
+        context.writer.line(text("session.resume" if list_sessions(context) else "session.no_other"))
 
 
 ACTIONS: Mapping[str, Callable[[CommandContext, str], Awaitable[object] | None]] = {
