@@ -84,7 +84,7 @@ async def test_J11_a_small_model_that_is_done_has_closing_words_and_no_score_wit
         async with engine(folder, server=server, small=True) as duck:
             set_language("ja")
             assert await duck.app.chat.say("買い物メモを memo.md に書いて") == "done"
-            assert duck.of(Reply)[-1].text == "作業が終わりました。\n  変更したファイル: memo.md"
+            assert duck.of(Reply)[-1].text == "作業が終わりました。"
             shown = evaluation_text(duck.of(Evaluated)[-1])
     assert shown.startswith("⚖ 要件を満たしました（Duckflow の確認による）\n")
     assert "動作は確認していません" in shown

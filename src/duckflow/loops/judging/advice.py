@@ -67,11 +67,6 @@ def work_so_far(state: AgentState, error: ProviderError) -> tuple[ErrorReported,
     return report, Reply(text="\n".join([title, *done]))
 
 
-def closing_words(request: Request) -> str:
-    """Return what was changed and run, as the last reply to a request."""
-    return "\n".join([text("settled.done"), *work_done(request)])
-
-
 def work_done(request: Request) -> Iterator[str]:
     """Yield lines for the user about the changed files and the commands of a request."""
     changed = [path for path in request.changed if not is_cache(path)]

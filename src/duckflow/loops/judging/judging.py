@@ -21,7 +21,7 @@ from duckflow.evaluation.verdict import (
     needs_evaluation,
     objections,
 )
-from duckflow.loops.judging.advice import closing_words
+from duckflow.i18n.catalogue import text
 from duckflow.loops.judging.case_evidence import CaseEvidenceCollector
 from duckflow.loops.judging.verification import Verification
 from duckflow.loops.session import SessionPart
@@ -113,7 +113,7 @@ class Judging(SessionPart):
         if evaluation.done:
             if case.changed and await self._advisor.is_small("creative"):
                 # A small model announces its work but has no words for the end.
-                self._session.record(Reply(text=closing_words(self._state.request or request)))
+                self._session.record(Reply(text=text("settled.done")))
             return "done"
         if case.information and self._state.reply.rstrip().endswith(("?", "？")):
             return "asked"

@@ -57,7 +57,7 @@ def model_title(name: str) -> str:
     words = (
         word.upper() if word[:1].isdecimal() else word[:1].upper() + word[1:] for word in rest.split("-")
     )
-    return " ".join(words) if provider == "embedded" else rest or provider
+    return (" ".join(words) if provider == "embedded" else rest) or provider
 
 
 def _shows_vitals(state: AgentState, status: EngineStatus, *, busy: bool) -> bool:
