@@ -140,7 +140,7 @@ def in_the_terminal_too(page: Page, start: Callable[..., Any], folder: Path, pro
         wait_for("+++ b/b.md")
         expect(page.locator("#question h2")).to_contain_text("b.md")
         time.sleep(1)  # keys pressed just as a question appears do not count as its answer
-        press("n", "Enter")
+        press("n leave it", "Enter")
         expect(page.locator("#question")).to_be_hidden()
         expect(page.locator("#cancel")).to_have_count(0)
         assert not (folder / "b.md").exists()
