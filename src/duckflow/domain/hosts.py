@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator
@@ -43,6 +43,6 @@ def covers(grants: Iterable[str], host: str) -> bool:
 @cache
 def registries() -> frozenset[str]:
     """Return the hosts from which package managers install."""
-    lines = (files("duckflow.domain") / "registries.txt").read_text("ascii").splitlines()
+    lines = Path(__file__).with_name("registries.txt").read_text("ascii").splitlines()
     names = (name for line in lines if not line.startswith("#") for name in line.split())
     return frozenset(".".join(reversed(name.split("."))) for name in names)

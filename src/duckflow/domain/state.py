@@ -197,7 +197,7 @@ class AgentState(Frozen):
     approved: str | None = None
     """Digest of the action that the user approved. It is used once."""
     compactions: int = 0
-    """How often the user has asked to shorten the conversation."""
+    """Number of times the user asked to shorten the conversation."""
     allowed: tuple[ApprovalScope, ...] = ()
     """Kinds of actions that the user always allows, until the session is opened again."""
     refused: tuple[str, ...] = ()

@@ -211,7 +211,7 @@ class TaskObjective(Frozen):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """What the last evaluation misses, for the user: failed checks only by name."""
+        """What the last evaluation found missing, worded for the user: failed checks are only named."""
         names = {one.aspect: f"✗ {one.name}" for one in self.checks}
         found = self.evaluation.missing_aspects if self.evaluation else ()
         return tuple(names.get(one, one) for one in found)

@@ -140,7 +140,7 @@ class Dispatcher(SessionPart):
                 waiting[0] = reviewed.call.action  # a file changed just before it started, so ask again
                 continue
             results.append(ended)
-            # What follows is, for example, to apply the effects of a command.
+            # For example, the effects of a command are still to be applied.
             waiting = [*ended.then, *waiting[1:]] if ended.outcome == "ok" else []
         return results
 

@@ -16,7 +16,7 @@ from duckflow.llm.tokens import TokenCounter
 from duckflow.safety.files.workspace import Workspace
 
 OTHERS = "CLAUDE.md"
-"""Rules file of another agent, which is read where there is none of the others."""
+"""Rules file of another agent, read in folders that have no other rules file."""
 _MOST = 10_000_000
 _MOST_MENTIONED = 20
 _MENTION = lazy_regex(r"(?<![\w`@])@([\w./-]*\w)")

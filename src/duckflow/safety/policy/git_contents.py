@@ -72,7 +72,7 @@ class GitContent(NamedTuple):
 
 
 class GitContents:
-    """What git newly contains after a command, by the path of the changed file of git."""
+    """Content that a command added to git, by the path of the git file that changed."""
 
     def __init__(
         self,
@@ -286,7 +286,7 @@ class _Repository:
         return self._value("/HEAD", self._before), self._value("/HEAD", self._after)
 
     def _value(self, name: str, read: ReadFile) -> str:
-        """Return the object that a ref names, empty if there is none. The name begins with a slash."""
+        """Return the id of the object that a ref points to, or "". The name begins with a slash."""
         for _ in range(_DEEPEST_REF):
             text = read(f"{self._place}{name}".lstrip("/"))
             if text is None:
