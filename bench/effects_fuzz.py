@@ -16,10 +16,12 @@ A failure prints its seed; `--seed N --seconds 0` repeats that case alone.
 
 import argparse
 import asyncio
+import faulthandler
 import os
 import random
 import shlex
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -36,6 +38,10 @@ from fakes.engine import Watched, decision, engine
 
 NAMES = ("a", "b", "c.txt", "d e", "日本", "f.py", ".g", "-h", "new\nline")
 _GIT = "git -c user.name=n -c user.email=n@example.org"
+
+PLAIN_S = 20
+STUCK_S = 120
+"""A case that takes longer counts as a failure. After half of it, the stacks of its threads are printed."""
 
 Entry = tuple[str, int, bytes]
 Tree = dict[str, Entry]
@@ -171,8 +177,12 @@ async def run(case: Case, place: Path) -> list[str]:
         (beside / "canary").write_text("mine\n")
     case.fill(folder)
     before, command = tree(folder), case.command()
+    if case.leads_out:  # it is not tried before, and may wait for a reader or writer of a pipe
+        command = f"timeout {PLAIN_S} bash -c {shlex.quote(command)}"
     shutil.copytree(folder, plain, symlinks=True)
-    await asyncio.to_thread(subprocess.run, ["bash", "-c", command], cwd=plain, capture_output=True)
+    # Never run a command directly that makes links to files of the machine: root would write through them.
+    if not case.leads_out and not await asyncio.to_thread(ends, command, plain):
+        return []  # it waits for a reader or writer of a pipe
     edited: dict[str, bytes | None] = {}
     wrong: list[str] = []
     asks = {"operation": "shell.run", "args": {"command": command}}
@@ -194,6 +204,19 @@ async def run(case: Case, place: Path) -> list[str]:
     if tree(outside) != {"canary": ("file", 0o644, b"mine\n")}:
         wrong.append("outside")
     return wrong
+
+
+def ends(command: str, folder: Path) -> bool:
+    """Run a command directly. Return whether it ended."""
+    with subprocess.Popen(
+        ["bash", "-c", command], cwd=folder, stdout=subprocess.DEVNULL, start_new_session=True
+    ) as process:
+        try:
+            process.wait(PLAIN_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return False
+    return True
 
 
 async def work(case: Case, duck: Watched, folder: Path, edited: dict[str, bytes | None]) -> bool:
@@ -245,10 +268,14 @@ def run_until(start: int, step: int, end: float) -> tuple[int, list[str]]:
         with tempfile.TemporaryDirectory(prefix="fuzz-", ignore_cleanup_errors=True) as home:
             os.environ["HOME"] = home
             case = Case(seed)
+            faulthandler.dump_traceback_later(STUCK_S / 2)
             try:
-                wrong = asyncio.run(run(case, Path(home)))
+                wrong = asyncio.run(asyncio.wait_for(run(case, Path(home)), STUCK_S))
+            except TimeoutError:
+                wrong = [f"stuck: no end after {STUCK_S} s"]
             except Exception as exc:  # noqa: BLE001 - any crash is a finding
                 wrong = [f"crash: {exc!r}"]
+            faulthandler.cancel_dump_traceback_later()
             failures += [f"seed {seed}: {one}" for one in wrong]
             for one in wrong:
                 print(f"seed {seed}: {one[:600]}", flush=True)

@@ -20,28 +20,28 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from browser_looks import PHONE, ROOT, WIDE, Looks
 from browser_walks import (
-    WIDE,
     back_and_fork,
     by_keyboard_alone,
     in_the_fleet,
     in_the_terminal_too,
-    look_over,
     notices,
+    open_start,
     reach_the_end,
+    steer_and_wait,
     two_answers,
-    wrong,
+    use_commands,
+    use_files,
+    use_the_list,
 )
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
 
-ROOT = Path(__file__).resolve().parent.parent
-PICTURES = ROOT / "docs" / "pictures"
 EVIL = "<img src=x onerror=\"document.title='hacked'\">"
 OUTPUT = re.compile(r"Output: (\w+)")
 CODE = '"""Numbers."""\n\n\ndef mean(values):\n    return sum(values) / len(values)\n'
@@ -50,6 +50,21 @@ MORE = (
     + "".join(f"\n\ndef times_{n}(value):\n    return value * {n}\n" for n in range(2, 14))
     + f"# {EVIL}\n"
 )
+MARKDOWN = """
+
+- `times_2` … `times_13`, each with **its own factor**
+- see [the docs](https://example.com)
+
+```python
+def times_2(value):
+    return value * 2  # twice
+```
+
+| function | factor |
+|---|--:|
+| `times_2` | 2 |
+| `times_13` | 13 |
+"""
 TALKS = {
     "en": {
         "ask": "Add times_2 to times_13 to stats.py",
@@ -62,6 +77,9 @@ TALKS = {
         "unsure": "Look around once more",
         "end": "Everything is in order.",
         "go": "Yes, go on",
+        "slow": "Explain stats.py in every detail",
+        "steer": "Briefly, please",
+        "wait": "And what would you test?",
     },
     "ja": {
         "ask": "stats.py に times_2 から times_13 を追加して",
@@ -74,6 +92,9 @@ TALKS = {
         "unsure": "もう一度見直して",
         "end": "すべて整っています。",
         "go": "はい、続けて",
+        "slow": "stats.py を詳しく説明して",
+        "steer": "簡潔にお願いします",
+        "wait": "何をテストすべき？",
     },
 }
 
@@ -104,7 +125,7 @@ def answers(talk: dict[str, str]) -> dict[str, list[Any]]:
     return {
         "Decision": [
             write("stats.py", MORE, talk["say"] * 3, f"{talk['why']} {EVIL}"),
-            {"reply": f"{talk['done']} {EVIL}", "next_step": "done"},
+            {"reply": f"{talk['done']} {EVIL}{MARKDOWN}", "next_step": "done"},
             write(f"{EVIL.replace('/', '')}.md", f"{EVIL}\n", "", talk["why"]),
             {"reply": talk["fine"], "next_step": "done"},
             {"reply": "", "next_step": "continue", "confidence": 0.3, "actions": [read]},
@@ -117,6 +138,10 @@ def answers(talk: dict[str, str]) -> dict[str, list[Any]]:
             call("task_tool.generate_list", step_id="STEP"),
             call("task_loop.run", "defer", step_id="STEP"),
             {"reply": talk["end"], "next_step": "pending_user"},
+            {"reply": f"{talk['say'] * 3}{HOLD}", "next_step": "continue", "actions": [read]},
+            {"reply": "", "next_step": "continue", "actions": [read]},  # decided again with the new words
+            over,
+            *({"reply": "", "next_step": "continue", "actions": [read]}, over),  # for the message that waited
             *(note("a.md"), over, note("b.md"), over),  # asked in the terminal
             *(note("a.md"), over),  # run by the fleet
         ],
@@ -138,8 +163,14 @@ def answers(talk: dict[str, str]) -> dict[str, list[Any]]:
     }
 
 
+HOLD = "∎"
+"""Mark in an answer at which the provider waits until the tour lets it go on."""
+
+
 class Model(BaseHTTPRequestHandler):
     """Provider that streams slowly."""
+
+    goes_on = threading.Event()
 
     protocol_version = "HTTP/1.0"
     script: dict[str, list[Any]] = {}  # noqa: RUF012 - set for each run
@@ -163,6 +194,8 @@ class Model(BaseHTTPRequestHandler):
         pause = 0.05 if output == "Decision" else 0.0
         for at in range(0, len(text), 12):
             self._send({"choices": [{"index": 0, "delta": {"content": text[at : at + 12]}}]})
+            if HOLD in text[at : at + 12]:
+                self.goes_on.wait(60)
             time.sleep(pause)
             pause = 0.0 if at > 600 else pause
         self._send({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
@@ -176,7 +209,7 @@ class Model(BaseHTTPRequestHandler):
         self.wfile.flush()
 
 
-def tour(browser: Browser, language: str, home: Path, *, pictures: bool) -> None:
+def tour(browser: Browser, language: str, home: Path, looks: Looks) -> None:
     """Go through a whole request and everything that can happen on the way."""
     talk = TALKS[language]
     Model.script = answers(talk)
@@ -205,14 +238,14 @@ def tour(browser: Browser, language: str, home: Path, *, pictures: bool) -> None
     try:
         assert server.stdout is not None
         address = server.stdout.readline().split()[-1]
-        page, picture = visit(browser, address, language, folder, pictures=pictures)
-        walk(page, talk, folder)
+        page = visit(browser, address, language, folder, looks)
+        walk(page, talk, folder, looks)
         program = [command[0], "--model", "openai:any"]
         in_the_terminal_too(
             page, lambda words: subprocess.run(words, env=env, check=True), home / "other", program
         )
         run = lambda *words: subprocess.run([command[0], *words], env=env, check=True)  # noqa: E731 - short
-        in_the_fleet(page, run, home / "shop", picture)
+        in_the_fleet(page, run, home / "shop", looks)
         page.context.close()
     except (AssertionError, PlaywrightError):
         for number, seen in enumerate(one for context in browser.contexts for one in context.pages):
@@ -227,7 +260,7 @@ def tour(browser: Browser, language: str, home: Path, *, pictures: bool) -> None
         provider.server_close()
 
 
-def walk(page: Page, talk: dict[str, str], folder: Path) -> None:
+def walk(page: Page, talk: dict[str, str], folder: Path, looks: Looks) -> None:
     """Use sessions in further ways: keyboard, second window, back and fork, "always", plans."""
     by_keyboard_alone(page, talk["ask"])
     expect(page.locator(".entry.reply").last).to_contain_text(talk["end"])
@@ -248,11 +281,12 @@ def walk(page: Page, talk: dict[str, str], folder: Path) -> None:
     expect(page.locator(".entry.reply")).to_have_count(2)
     assert (folder / "two.md").exists(), "the second one was covered by always"
     assert page.locator(".entry.question").count() == 2, "one for the first request, one for always"
-    look_over(page)
+    use_the_list(page, looks, talk["again"])
 
-    page.goto(page.url.partition("#")[0] + "#")
-    expect(page.locator("#folder")).to_be_visible()
+    open_start(page)
     send(page, talk["ask"])
+    expect(page.locator("#question .document")).to_contain_text("Game")
+    looks.look(page, "plan-question")
     page.locator("#difference").focus()
     reach_the_end(page)
     page.locator("#yes").click()
@@ -265,28 +299,28 @@ def walk(page: Page, talk: dict[str, str], folder: Path) -> None:
     page.locator("#yes").click()
     expect(page.locator(".entry.reply").last).to_contain_text(talk["end"])
     expect(page.locator(".plan.active .mark").first).to_have_attribute("aria-label", re.compile("done|完了"))
-    look_over(page)
+    looks.look(page, "plan", dark=True)
+    looks.look_beside(page)
+    Model.goes_on.clear()
+    steer_and_wait(page, looks, Model.goes_on.set, [talk[name] for name in ("slow", "steer", "wait", "end")])
 
 
-def visit(
-    browser: Browser, address: str, language: str, folder: Path, *, pictures: bool
-) -> tuple[Page, Callable[[str], None]]:
-    """Do what a user does and check the page. Return the page and a function that takes its picture."""
+def visit(browser: Browser, address: str, language: str, folder: Path, looks: Looks) -> Page:
+    """Do what a user does in the first minutes, and check each screen. Return the page."""
     talk = TALKS[language]
-    context = browser.new_context(locale=language, viewport=WIDE)
+    context = browser.new_context(locale=language, viewport=WIDE, reduced_motion="reduce")
     context.set_default_timeout(60_000)
     expect.set_options(timeout=60_000)
     page = context.new_page()
     alarms = watch(page)
     page.goto(address)
 
-    def picture(name: str, of: Page = page) -> None:
-        if pictures:
-            of.screenshot(path=PICTURES / f"web-{name}-{language}.png")
-
     expect(page.locator("html")).to_have_attribute("lang", language)
     assert "token" not in page.url, "the used token is not left in the address"
-    expect(page.locator("#send")).to_be_visible()
+    expect(page.locator("#first-requests button").first).to_be_visible()
+    expect(page.locator("#model")).to_have_value("openai:any")
+    looks.look(page, "start", dark=True)
+    page.locator("#message").blur()
     page.keyboard.press("/")
     page.keyboard.type(talk["ask"])
     page.keyboard.press("Enter")
@@ -294,18 +328,19 @@ def visit(
     page.reload()  # reload while the reply streams
     yes = page.locator("#yes")
     expect(yes).to_be_disabled()  # the diff is longer than its box
-    picture("approval")
+    looks.picture(page, "approval")
+    expect(page.locator(".entry.question:visible")).to_have_count(0)  # the question is asked once
+    looks.look(page, "question", dark=True)
     page.locator("#difference").evaluate("box => { box.scrollTop = box.scrollHeight; }")
-    page.locator("#question").evaluate("section => { section.scrollTop = section.scrollHeight; }")
+    page.locator("#conversation").evaluate("list => { list.scrollTop = list.scrollHeight; }")
     expect(yes).to_be_enabled()
 
     second = context.new_page()
     watch(second)
     second.goto(page.url)
-    second.set_viewport_size({"width": 360, "height": 780})
+    second.set_viewport_size(PHONE)
     expect(second.locator("#question h2")).to_contain_text("stats.py")
-    assert not (wide := wrong(second, "wide")), wide
-    picture("phone", second)
+    looks.picture(second, "phone")
     yes.click()
     expect(page.locator(".entry.reply").last).to_contain_text(EVIL)
     expect(second.locator("#question")).to_be_hidden()  # answered in the other window
@@ -316,10 +351,14 @@ def visit(
     page.locator(".requirements .chip").first.click()
     expect(page.locator("dialog")).to_contain_text("stats.py")
     page.keyboard.press("Escape")
-    page.locator("#tab-vitals").click()
-    expect(page.locator("svg polyline").first).to_be_attached()
+    expect(page.locator(".entry.reply .code-keyword").first).to_have_text("def")
+    expect(page.locator(".entry.reply td").last).to_have_text("13")
+    looks.look(page, "reply", dark=True)
+    use_commands(page, looks)
+    use_files(page, looks)
     page.locator("#tab-changes").click()
     expect(page.locator("#panel .difference")).to_contain_text("times_13")
+    looks.look(page, "changes")
 
     send(page, talk["again"])
     expect(page.locator("#question h2")).to_contain_text("onerror")  # the file's name as text, not as markup
@@ -330,22 +369,24 @@ def visit(
 
     send(page, talk["unsure"])
     expect(page.locator("[data-choice=go_on]")).to_be_visible()
-    picture("consultation")
+    looks.picture(page, "consultation")
+    looks.look(page, "consultation")
     page.locator("[data-choice=go_on]").click()
     expect(page.locator(".entry.reply").last).to_contain_text(talk["end"])
-    picture("changes")
+    looks.picture(page, "changes")
     page.locator("#tab-vitals").click()
     expect(page.locator(".charts")).to_be_visible()
     page.emulate_media(color_scheme="dark")
-    picture("vitals")
+    looks.picture(page, "vitals")
+    page.emulate_media(color_scheme="light")
+    looks.look(page, "vitals", dark=True)
     page.locator("#tab-cost").click()
     expect(page.locator("#panel table")).to_be_visible()
     assert not alarms, alarms
     assert page.title() != "hacked"
-    assert page.locator("img:not(#top img)").count() == 0, "no markup came from what was said"
+    assert page.locator("img:not(.brand img, .welcome img)").count() == 0, "no markup came from what was said"
     assert outside(browser, address, page.url) == 403
-    page.emulate_media(color_scheme="light")
-    return page, picture
+    return page
 
 
 def send(page: Page, text: str) -> None:
@@ -379,6 +420,7 @@ def main() -> None:
     """Run the tour in all languages, one after the other."""
     read = argparse.ArgumentParser()
     read.add_argument("--pictures", action="store_true")
+    read.add_argument("--screens", type=Path, help="a folder for a screenshot of each screen")
     read.add_argument("wanted", nargs="*", help="languages (en, ja); all if none is named")
     given = read.parse_args()
     pictures, wanted = given.pictures, given.wanted
@@ -386,8 +428,12 @@ def main() -> None:
         found = shutil.which("chromium") or shutil.which("chromium-browser")
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
         for language in wanted or TALKS:
-            tour(browser, language, Path(home) / language, pictures=pictures)
-            sys.stdout.write(f"{language}: all of it was seen\n")
+            began, looks = time.monotonic(), Looks(language, screens=given.screens, pictures=pictures)
+            tour(browser, language, Path(home) / language, looks)
+            took = round(time.monotonic() - began)
+            sys.stdout.write(
+                f"{language}: all of it was seen in {took} s; axe found nothing on {looks.count} screens\n"
+            )
         browser.close()
 
 

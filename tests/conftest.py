@@ -14,6 +14,7 @@ import hypothesis
 import pytest
 
 from duckflow.i18n import catalogue
+from fakes import known_sandbox
 from fakes.home import forget_machine, move_into
 
 _LOOPBACK_NAMES = ("", "localhost", "ip6-localhost")
@@ -41,6 +42,7 @@ def _keep_compiled_code() -> None:
 _keep_what_subprocesses_need()
 _keep_compiled_code()
 forget_machine()
+known_sandbox.remember_here()
 gc.disable()
 
 
@@ -61,7 +63,7 @@ def pytest_collection_finish() -> None:
 
 
 hypothesis.settings.register_profile(
-    "no clock", max_examples=40, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "no clock", max_examples=25, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("no clock")
 

@@ -44,7 +44,7 @@ def test_its_end_is_told_as_that_of_a_started_one(tmp_path: Path):
     """Crashes, signals, a program that can be waited for and killed, many at once."""
     waits = tmp_path / "waits.py"
     waits.write_text("print('here', flush=True); import time; time.sleep(600)")
-    with warm.Program([sys.executable, str(waits)], stdout=subprocess.PIPE) as program:
+    with warm.start([sys.executable, str(waits)], stdout=subprocess.PIPE) as program:
         assert program.stdout is not None
         assert program.stdout.readline() == b"here\n"
         assert program.poll() is None
@@ -53,7 +53,7 @@ def test_its_end_is_told_as_that_of_a_started_one(tmp_path: Path):
         assert program.wait(60) == -signal.SIGKILL
     (tmp_path / "fails.py").write_text("1 / 0")
     command = [sys.executable, str(tmp_path / "fails.py")]
-    many = [warm.Program(command, stderr=subprocess.PIPE) for _ in range(8)]
+    many = [warm.start(command, stderr=subprocess.PIPE) for _ in range(8)]
     for one in many:
         _, said = one.communicate()
         assert (one.returncode, b"ZeroDivisionError" in said) == (1, True)

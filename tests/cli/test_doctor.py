@@ -14,7 +14,7 @@ from duckflow.safety.sandbox.view.levels import Sandbox
 
 CHECKS = [
     *("version", "configuration", "model", "embedded", "sandbox", "state", "database", "language"),
-    *("terminal", "git", "ripgrep"),
+    *("terminal", "git", "ripgrep", "language_servers"),
 ]
 
 

@@ -29,7 +29,7 @@ def start(folder: Path, base: Path, number: int) -> subprocess.Popen[str]:
     script = write_script(base / f"script{number}.jsonl", answers)
     command = [sys.executable, "-m", "duckflow", "run", "go", "--json", "--mode", "edits"]
     command += ["--model", f"scripted:{script}", "--workspace", str(folder)]
-    return warm.Program(
+    return warm.start(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -8,7 +8,13 @@ import pytest
 import typer.main
 
 from duckflow.cli.main import app
-from duckflow.cli.plain_flags import RunFlags, read_options, read_run_flags, with_run_named
+from duckflow.cli.plain_flags import (
+    RunFlags,
+    read_options,
+    read_run_flags,
+    with_command_first,
+    with_run_named,
+)
 from fakes import warm
 from fakes.engine import write_script
 
@@ -55,6 +61,13 @@ def test_M3_the_print_flag_of_other_agents_means_run():
     assert with_run_named(["--model", "relay", "--print", "do it"]) == ["run", "--model", "relay", "do it"]
     for other in (["run", "-p"], ["-c"], [], ["--", "-p"]):
         assert with_run_named(other) == other
+
+
+def test_M3_flags_before_the_command_count():
+    assert with_command_first(["--model", "relay", "run", "go"]) == ["run", "--model", "relay", "go"]
+    assert with_command_first(["--mode=auto", "--trust", "resume"]) == ["resume", "--mode=auto", "--trust"]
+    for other in (["run", "go"], ["--model", "run"], ["--continue", "run"], ["--model", "x", "doctor"], []):
+        assert with_command_first(other) == other
 
 
 def test_the_flags_of_run_mean_the_same_as_to_the_whole_command_line():

@@ -212,6 +212,15 @@ def test_a_projects_file_acts_only_when_trusted(folder: Path):
     assert lines(trusted)[0]["mode"] == "plan"
 
 
+def test_G7_a_machine_that_is_the_sandbox_is_said_at_the_start_and_no_project_may_declare_it(folder: Path):
+    model = "--model", scripted(folder, decision("ok"))
+    said = duckflow("run", "x", "--workspace", folder, *model, env={"DUCKFLOW_SHELL__SANDBOX": "external"})
+    assert (said.returncode, "shell.sandbox = external" in said.stderr) == (0, True), said.stderr
+    (folder / "duckflow.toml").write_text('shell.sandbox = "external"\n')
+    done = duckflow("run", "x", "--trust", "--workspace", folder, *model)
+    assert (done.returncode, "shell.sandbox" in done.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("wire", ["openai", "anthropic"])
 def test_a_wrong_key_is_one_sentence_that_names_the_variable(folder: Path, wire: str):
     """M3: exit code 4."""
@@ -296,7 +305,7 @@ def test_an_interrupted_run_ends_with_130_and_keeps_everything(folder: Path):
     """M3, K4."""
     slow = {"for": "Decision", "text": decision("late"), "delay_s": 60}
     command = [*COMMAND, "run", "x", "--json", "--workspace", str(folder), "--model", scripted(folder, slow)]
-    with warm.Program(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with warm.start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         shown = [json.loads(process.stdout.readline()) for _ in range(2)]
         process.send_signal(signal.SIGINT)
@@ -323,7 +332,7 @@ def test_a_kill_between_any_two_events_loses_nothing_that_was_shown(folder: Path
     assert len(whole) > 20
     command = [*COMMAND, "run", "go", "--json", "--mode", "edits", "--workspace", str(folder)]
     for stop in range(1, len(whole), 6):
-        with warm.Program([*command, "--model", script], stdout=subprocess.PIPE, text=True) as process:
+        with warm.start([*command, "--model", script], stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             shown = [json.loads(process.stdout.readline()) for _ in range(stop)]
             process.kill()

@@ -121,4 +121,4 @@ def test_run_has_little_to_do_before_its_first_request(tmp_path, monkeypatch):
     assert done.returncode == 0, done.stderr
     assert "loaded []" in done.stdout
     counted = done.stdout.partition("counted ")[2].split()
-    assert (int(counted[0]) <= 385, int(counted[1]) <= 62) == (True, True), counted[:2]
+    assert (int(counted[0]) <= 408, int(counted[1]) <= 62) == (True, True), counted[:2]

@@ -49,7 +49,7 @@ def waiting_runs(folder: Path) -> tuple[str, str]:
             question = [ApprovalRequested(approval=ASKED)] if asked else []
             fleet.runs.append(mine, 1, [said, *question, ended])
             key = question_key(fleet.state(mine), fleet.runs.events(mine.id))
-            fleet.runs.note(mine, state="waiting", question=key)
+            fleet.runs.note(mine, {"state": "waiting", "question": key})
     return asking, talking
 
 
@@ -68,6 +68,7 @@ def test_M8_the_fleet_is_watched_answered_cancelled_and_retried_on_the_page(fold
         listed = next(one for one in shown["runs"] if one["id"] == asking)
         assert EVIL in listed["request"]
         assert EVIL in listed["asks"], "as it is: the page makes text of it"
+        assert "file_ops" not in listed["asks"], "the question has it in words"
         elsewhere = client.follow("", lambda event, found: event == "fleet" and found)[-1][1]
         assert (elsewhere["runs"], elsewhere["counts"]) == ([], {"waiting": 2})
 

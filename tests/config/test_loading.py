@@ -138,6 +138,7 @@ EXAMPLES = {
     "duck_pacemaker.budget.max_cost_usd": "1.0",
     "duck_pacemaker.budget.max_tokens": "1000",
     "shell.tokens": '{ "a.example" = "TOKEN" }',
+    "code.servers": '{ zls = { command = ["zls"], suffixes = [".zig"] } }',
     "transitions.permitted": "{ DONE = [] }",
     "transitions.on_error": "{ DONE = [] }",
 }

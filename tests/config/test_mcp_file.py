@@ -8,8 +8,10 @@ import pytest
 
 from duckflow.config.files.mcp_servers import add_server, read_foreign, remove_server
 from duckflow.config.loading import load, user_file
-from duckflow.config.mcp import McpServer
-from duckflow.domain.errors import UsageError
+from duckflow.config.mcp import McpServer, user_variables
+from duckflow.config.settings import ShellSettings
+from duckflow.domain.errors import ToolError, UsageError
+from duckflow.tools.mcp.connection import ServerOpener
 from fakes.rows import Failures
 
 BEFORE = '# mine\nmode = "ask"\n\n[ui]\ntitles = false  # no titles\n'
@@ -67,6 +69,16 @@ def test_l4_another_agents_servers_can_be_imported(tmp_path: Path):
         read_foreign(file)
 
 
+def test_l4_a_server_starts_in_the_folder_that_its_file_names(tmp_path: Path):
+    (tmp_path / "main.py").write_text("import server_of_its_own")
+    file = tmp_path / "mcp.json"
+    entry = {"command": "python", "args": ["main.py"], "cwd": str(tmp_path)}
+    file.write_text(json.dumps({"servers": {"one": entry}}), "utf-8")
+    server = read_foreign(file)[0]["one"]
+    assert server.command == ("env", "-C", str(tmp_path), "python", "main.py")
+    assert server.read == (str(tmp_path),)
+
+
 def test_l4_all_usual_forms_of_another_agents_file_can_be_imported(tmp_path: Path):
     one = '{"command": "a", "args": ["${workspaceFolder}/x", "${input:api-key}", "${userHome}"], "url": ""}'
     forms = {
@@ -83,6 +95,22 @@ def test_l4_all_usual_forms_of_another_agents_file_can_be_imported(tmp_path: Pat
             assert server.command == ("a", "${workspaceFolder}/x", "${API_KEY}", "${HOME}")
             assert server.network
     failures.report()
+
+
+async def test_l4_the_name_of_the_workspace_can_be_part_of_an_address(tmp_path: Path):
+    opener = ServerOpener(tmp_path / "shop", ShellSettings(), (), {})
+    address = "https://example.org/${workspaceFolderBasename}/${nothing}"
+    assert user_variables(address) == {"nothing"}
+    with pytest.raises(ToolError, match="nothing is not set"):
+        await opener.connect("docs", McpServer(url=address))
+    filled = opener._filled({"url": address.removesuffix("/${nothing}")})
+    assert filled == {"url": "https://example.org/shop"}
+
+
+def test_l4_a_server_that_can_not_be_imported_is_named_with_the_reason(tmp_path: Path):
+    file = tmp_path / "mcp.json"
+    file.write_text('{"servers": {"sock": {"type": "http", "url": "unix:///run/x.sock"}}}', "utf-8")
+    assert read_foreign(file) == ({}, {"sock": "a command or an http address"})
 
 
 def test_l4_servers_in_mcp_json_of_a_trusted_project_get_nothing_of_the_user(tmp_path: Path):

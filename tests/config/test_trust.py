@@ -84,3 +84,21 @@ def test_SAFETY_6_another_file_than_the_trusted_one_does_not_act(folder: Path):
     swapped = load(folder, trusted=True, digest=trusted, environ={})
     assert (swapped.settings.mode, swapped.settings.gate.many_files) == ("ask", 20)
     assert [notice.key for notice in swapped.notices] == ["config.project_not_trusted"]
+
+
+@every_row(
+    "name",
+    [".agents/hooks.json", ".agents/hooks/x.sh", ".mcp.json", ".claude/commands/x.md", ".agents/agents/x.md"],
+)
+def test_SAFETY_6_every_file_of_a_project_that_acts_is_shown_trusted_and_asked_about_again(
+    folder: Path, name: str
+):
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("{}")
+    shown = trust_state(folder)
+    assert (shown.status, shown.content) == ("unknown", f"[{name}]\n{{}}\n")
+    assert not load(folder, trusted=False, digest=shown.digest, environ={}).project
+    remember_trust(shown)
+    assert name in load(folder, trusted=True, digest=shown.digest, environ={}).project
+    (folder / name).write_text("{} ")
+    assert trust_state(folder).status == "changed"

@@ -1,68 +1,32 @@
 """The compact form: what a small model is offered, and how its few words become a Decision."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from duckflow.dialects.compact import Compact, CompactDecision
 from duckflow.dialects.compact_prompt import Choices, compact_schema, content_prompt
-from duckflow.dialects.drafts import DraftCheck, DraftLimits, inside_fence
+from duckflow.dialects.drafts import DraftLimits, inside_fence
 from duckflow.domain.decision import Decision
 from duckflow.domain.errors import BadAnswer
 from duckflow.domain.events import ActionFinished
-from duckflow.domain.model import ModelTraits
-from duckflow.domain.state import AgentState, Request, TranscriptEntry
-from duckflow.domain.work.objective import AttemptResult, TaskObjective
+from duckflow.domain.state import AgentState, TranscriptEntry
+from duckflow.domain.work.objective import TaskObjective
 from fakes.engine import engine
 from fakes.model import FakeModel, said
 from fakes.rows import every_row
-
-SMALL = ModelTraits(name="small", window=4096, small=True)
-
-
-class Folder:
-    """A workspace of a few files."""
-
-    def __init__(self, **files: str) -> None:
-        self.files = {name.replace("_", "."): text for name, text in files.items()}
-
-    async def choices(self, state: AgentState) -> Choices:
-        names = tuple(self.files)
-        return Choices(files=names, unseen=names, hidden=names, may_search=bool(names))
-
-    async def content(self, path: str) -> str | None:
-        return self.files.get(path)
-
-    async def check(self, state: AgentState, path: str, content: str) -> DraftCheck:
-        """A word `wrong` is a failed check, a word `right` a passed one."""
-        return DraftCheck(failed=content.count("wrong"), passed=content.count("right"))
-
-    async def failing_tests(self, paths) -> frozenset[str]:
-        return frozenset(path for path in paths if "fails" in self.files.get(path, ""))
+from fakes.small_folder import SMALL, WRITE, Decided, SmallFolder, asked, content_of, decide, flat
 
 
-class Asked(Folder):
+class Asked(SmallFolder):
     """The same where the user is known to want an answer."""
 
     async def choices(self, state: AgentState) -> Choices:
         return Choices(wish="answer")
 
 
-def asked(text: str) -> AgentState:
-    return AgentState(
-        request=Request(request_id="r_1", text=text),
-        transcript=(TranscriptEntry(role="user", text=text, said=True),),
-    )
-
-
-def flat(operation: str, wants: str = "change", **args: object) -> str:
-    return json.dumps({"wants": wants, "operation": operation, **args}, ensure_ascii=False)
-
-
-async def decide(model: FakeModel, folder: Folder, text: str = "Create hello.py"):
-    decider = Compact(model, folder, "", lambda _: (), DraftLimits(most=3))
-    return await decider.decide(asked(text), lambda _: None)
+def answer(reply: str) -> dict[str, str]:
+    return {"for": "Answer", "text": reply}
 
 
 def offered(choices: Choices) -> set[tuple[str, str]]:
@@ -107,7 +71,7 @@ def test_a_full_decision_is_accepted_too():
 @every_row(("test", "written"), [("# fails", ["calc.py"]), ("# passes", ["calc.py", "test_calc.py"])])
 async def test_a_test_that_fails_is_not_written_together_with_its_code(test: str, written: list[str]):
     """J11: it is what the code must pass; one that passes may be meant to grow."""
-    folder = Folder(calc_py="x = 1")
+    folder = SmallFolder(calc_py="x = 1")
     folder.files["test_calc.py"] = test
     answers = [flat("write", paths=["calc.py", "test_calc.py"]), "x = 2", "y = 2"]
     decided = await decide(FakeModel(*answers, traits=SMALL), folder, "Fix calc.py")
@@ -117,7 +81,7 @@ async def test_a_test_that_fails_is_not_written_together_with_its_code(test: str
 async def test_each_content_is_asked_for_by_itself_and_continues_the_same_prompt():
     """A7 for small models: nothing is read twice, and code is not squeezed into JSON."""
     model = FakeModel(flat("write", paths=["hello.py"]), "print('hello')", traits=SMALL)
-    decided = await decide(model, Folder())
+    decided = await decide(model, SmallFolder())
     (action,) = decided.decision.actions
     assert action.args == {"path": "hello.py", "content": "print('hello')\n"}
     first, second = model.requests
@@ -135,14 +99,14 @@ async def test_each_content_is_asked_for_by_itself_and_continues_the_same_prompt
 async def test_the_next_prompt_repeats_what_was_said_word_for_word():
     """F5: the exchange holds the model's own words, so that the runtime's memory of them is used."""
     model = FakeModel(flat("write", paths=["a.py"]), "x = 1", traits=SMALL)
-    decided = await decide(model, Folder())
+    decided = await decide(model, SmallFolder())
     assert [message.role for message in decided.exchange] == ["assistant", "user", "assistant"]
     assert decided.exchange[2].text == "```python\nx = 1\n```"
 
 
 async def test_a_file_it_has_not_seen_is_shown_before_it_is_written_anew():
     model = FakeModel(flat("write", paths=["calc.py"]), "new", traits=SMALL)
-    await decide(model, Folder(calc_py="def add(): ...\n"), "Add sub to calc.py")
+    await decide(model, SmallFolder(calc_py="def add(): ...\n"), "Add sub to calc.py")
     assert "def add(): ..." in model.requests[1].messages[-2].text
 
 
@@ -150,7 +114,7 @@ async def test_a_content_that_was_cut_off_is_never_written():
     cut = said("half of", stop="length")
     model = FakeModel(flat("write", paths=["a.py"]), cut, cut, cut, traits=SMALL)
     with pytest.raises(BadAnswer) as error:
-        await decide(model, Folder())
+        await decide(model, SmallFolder())
     assert error.value.key == "llm.content_cut"
     assert error.value.usage is not None
 
@@ -183,117 +147,112 @@ def test_markdown_may_hold_fences():
 async def test_files_the_user_names_are_read_before_a_small_model_is_asked(tmp_path: Path):
     (tmp_path / "calc.py").write_text("def add(a, b): ...\n")
     (tmp_path / "other.py").write_text("")
-    async with engine(tmp_path, flat("reply", wants="answer", reply="It adds."), small=True) as duck:
+    async with engine(tmp_path, answer("It adds."), answer("Two numbers."), small=True) as duck:
         assert await duck.app.chat.say("What does calc.py do?") == "done"
         (read,) = duck.of(ActionFinished)
         assert (read.operation, read.path) == ("file_ops.read_file", "calc.py")
+        assert await duck.app.chat.say("Explain calc.py") == "done"
+        assert len(duck.of(ActionFinished)) == 1, "a file that is in view is not read again"
 
 
 async def test_after_a_look_an_answer_can_only_be_an_answer(tmp_path: Path):
     """A question must not end in a changed file because a small model lost its way."""
     (tmp_path / "main.go").write_text("package main\n")
     look = flat("read", wants="answer", paths=["main.go"])
-    async with engine(tmp_path, look, flat("reply", wants="answer", reply="A program."), small=True) as duck:
+    reply = flat("reply", wants="answer")
+    async with engine(tmp_path, look, reply, answer("A program."), small=True) as duck:
         assert await duck.app.chat.say("What is this?") == "done"
         assert duck.state.transcript[-1].role == "assistant"
 
 
-WRITE = flat("write", paths=["a.py"])
-
-
-async def content_of(*drafts: str, current: str = "", **fields: object) -> tuple[object, FakeModel]:
-    model = FakeModel(WRITE, *drafts, traits=SMALL)
-    folder = Folder(a_py=current) if current else Folder()
-    decider = Compact(model, folder, "", lambda _: (), DraftLimits(most=3, **fields))
-    decided = await decider.decide(asked("Write a.py"), lambda _: None)
-    return decided.decision.actions[0].args["content"], model
-
-
-async def test_J11_a_draft_with_nothing_wrong_is_taken_as_it_is_and_was_greedy():
-    content, model = await content_of("fine")
-    assert content == "fine\n"
-    assert (model.requests[-1].temperature, model.requests[-1].seed) == (0.0, None)
-
-
-async def test_J11_of_several_drafts_the_one_that_passes_most_checks_is_kept():
-    content, model = await content_of("wrong wrong", "wrong right", "wrong")
-    assert content == "wrong right\n"
-    drawn = [(one.temperature, one.seed) for one in model.requests[1:]]
-    assert drawn == [(0.0, None), (0.8, 1), (0.8, 2)]
-    assert len({one.messages for one in model.requests[1:]}) == 1
-
-
-async def test_J11_drafts_end_with_the_first_good_one_and_with_the_time():
-    content, model = await content_of("wrong", "good")
-    assert (content, len(model.requests)) == ("good\n", 3)
-    content, model = await content_of("wrong", seconds=-1.0)
-    assert (content, len(model.requests)) == ("wrong\n", 2)
-
-
-async def test_J11_a_new_attempt_is_drawn_with_other_seeds_and_differs_from_what_is_there():
-    state = asked("Write a.py")
-    failed = TaskObjective(request="Write a.py", attempts=(AttemptResult(number=1),))
-    state = state.model_copy(update={"request": state.request.model_copy(update={"objective": failed})})
-    model = FakeModel(WRITE, "x = 1", "x = 2", traits=SMALL)
-    folder = Folder(a_py="x = 1\n")
-    decided = await Compact(model, folder, "", lambda _: (), DraftLimits(most=3)).decide(
-        state, lambda _: None
-    )
-    assert decided.decision.actions[0].args["content"] == "x = 2\n"
-    assert [(one.temperature, one.seed) for one in model.requests[1:]] == [(0.8, 3), (0.8, 4)]
-
-
-async def test_J11_the_only_file_of_a_change_is_drawn_again_if_nothing_changed():
-    content, model = await content_of("x = 1", "x = 2", current="x = 1\n")
-    assert (content, len(model.requests)) == ("x = 2\n", 3)
-    content, _ = await content_of("x = 1", "x = 1", "x = 1", current="x = 1\n")
-    assert content == "x = 1\n"
-
-
-async def test_J11_a_question_is_repeated_behind_what_was_looked_up_for_it():
-    state = asked("How do I reverse a list?")
+async def test_J11_the_question_stands_at_the_end_of_the_prompt_for_an_answer():
+    """Without it, the real model answered 「説明して」 with a greeting."""
     looked = TranscriptEntry(role="user", text="a.py", evidence_id="e1", operation="file_ops.read_file")
-    later = state.model_copy(update={"transcript": (*state.transcript, looked)})
-    for one, repeated in ((state, False), (later, True)):
-        model = FakeModel(flat("reply", wants="answer", reply="list.reverse()"), traits=SMALL)
-        decider = Compact(model, Asked(), "", lambda _: (), DraftLimits())
-        await decider.decide(one, lambda _: None)
-        assert ("The question: How do I" in model.requests[0].messages[-1].text) == repeated
+    for text, ending in (("How do I sort?", "The question: How do I sort?"), ("説明して", "質問: 説明して")):
+        state = asked(text)
+        later = state.model_copy(update={"transcript": (*state.transcript, looked)})
+        model = FakeModel("sort() でできます", "sort()", traits=SMALL)
+        await Compact(model, Asked(), "", lambda _: (), DraftLimits()).decide(later, lambda _: None)
+        assert model.requests[0].messages[-1].text.startswith(ending)
+
+
+async def test_J11_a_file_that_can_not_be_shown_whole_is_never_written_anew():
+    """The model would write a short new file over a long one."""
+    decided = await decide(FakeModel(WRITE, traits=SMALL), Decided(Choices(wish="change", files=("a.py",))))
+    assert decided.decision.actions == ()
+    assert "too large" in decided.decision.reply
+
+
+async def test_J11_a_name_without_its_folder_means_the_file_that_is_there():
+    """The real model wrote counter.js beside the folder js, where the page does not look."""
+    folder = Decided(Choices(wish="change", files=("js/a.py",)))
+    folder.files["js/a.py"] = "y = 1\n"
+    decided = await decide(FakeModel(WRITE, "x = 1", traits=SMALL), folder)
+    assert decided.decision.actions[0].args["path"] == "js/a.py"
+
+
+async def test_J11_docstrings_and_blank_lines_stay_when_a_file_is_written_anew():
+    """The real model left out both, on each of its first changes in three projects."""
+    current = '"""Counts."""\n\nimport os\n\n\ndef f():\n    return 1\n\n\ndef g():\n    return 2\n'
+    content, model = await content_of(
+        "import os\n\ndef f():\n    return 3\n\ndef g():\n    return 2", current=current
+    )
+    assert content == current.replace("return 1", "return 3")
+    assert model.requests[-1].messages[-1].text.endswith('"""Counts."""\n\n')
 
 
 async def test_F8_what_it_does_is_said_in_the_language_of_the_request():
     for text, told in (("Write a.py", "I'll write a.py."), ("a.py を書いて", "a.py を書きます。")):
         model = FakeModel(WRITE, "x", traits=SMALL)
-        assert (await decide(model, Folder(), text)).decision.reply == told
+        assert (await decide(model, SmallFolder(), text)).decision.reply == told
 
 
 async def test_F8_an_english_answer_to_a_japanese_question_is_translated_by_itself_once():
-    english, japanese = (flat("reply", wants="answer", reply=one) for one in ("A list.", "リストです。"))
-    model = FakeModel(english, "リストです。\n", traits=SMALL)
-    decided = await decide(model, Folder(), "リストとは何ですか？")
+    asks = "リストとは何ですか？"
+    model = FakeModel("A list.", "リストです。\n", traits=SMALL)
+    decided = await decide(model, Asked(), asks)
     assert decided.decision.reply == "リストです。"
     assert [one.text for one in model.requests[1].messages][1:] == ["A list."]
-    assert "リストです。" in decided.exchange[-1].text
+    assert decided.exchange[-1].text == "リストです。"
     for second in ("A list.", "ユーザーの文章を日本語に訳してください。", ""):
-        model = FakeModel(english, second, traits=SMALL)
-        assert (await decide(model, Folder(), "リストとは何ですか？")).decision.reply == "A list."
-    model = FakeModel(japanese, traits=SMALL)
-    assert len((await decide(model, Folder(), "リストとは何ですか？")).calls) == 1
+        model = FakeModel("A list.", second, traits=SMALL)
+        assert (await decide(model, Asked(), asks)).decision.reply == "A list."
+    model = FakeModel("リストです。", traits=SMALL)
+    await decide(model, Asked(), asks)
+    assert len(model.requests) == 1
+    assert "日本語で答えてください" in model.requests[0].messages[-1].text
 
 
 async def test_F8_a_japanese_answer_to_an_english_question_is_asked_for_in_english_once():
-    english, japanese = (flat("reply", wants="answer", reply=one) for one in ("A list.", "リストです。"))
-    model = FakeModel(japanese, english, traits=SMALL)
-    assert (await decide(model, Folder(), "What is a list?")).decision.reply == "A list."
+    model = FakeModel("リストです。", "A list.", traits=SMALL)
+    assert (await decide(model, Asked(), "What is a list?")).decision.reply == "A list."
     assert "English" in model.requests[1].messages[-1].text
-    model = FakeModel(japanese, traits=SMALL)
-    assert (await decide(model, Folder(), "What is a list in Japanese?")).decision.reply == "リストです。"
+    model = FakeModel("リストです。", traits=SMALL)
+    assert (await decide(model, Asked(), "What is a list in Japanese?")).decision.reply == "リストです。"
+
+
+@every_row(
+    ("written", "reply"),
+    [
+        ("It adds:\n- two numbers\n- lists", "It adds:\n- two numbers\n- lists"),
+        ('{"wants":"answer","operation":"reply","reply":"It adds."}', "It adds."),
+        ("{x} is a set.", "{x} is a set."),
+    ],
+)
+async def test_F8_an_answer_is_given_in_plain_words_after_the_decision_to_answer(written: str, reply: str):
+    """Inside JSON, the real model ended its answer with `Here is a list of the most common ones:`."""
+    model = FakeModel(flat("reply", wants="answer"), written, traits=SMALL)
+    decided = await decide(model, SmallFolder(a_py="x"), "Is this good code?")
+    assert (decided.decision.reply, decided.decision.actions) == (reply, ())
+    assert [call.output for call in decided.calls] == ["Decision", "Answer"]
+    assert model.requests[1].answer_schema is None
+    assert decided.exchange[-1].text == reply
 
 
 async def test_where_there_are_rules_a_long_request_is_not_read_twice_and_its_end_is_where_the_question_is():
     story = "Once there was a duck. " * 60 + "Now write a.py."
     model = FakeModel(WRITE, "x", traits=SMALL)
-    decider = Compact(model, Folder(), "Rules.", lambda _: (), DraftLimits())
+    decider = Compact(model, SmallFolder(), "Rules.", lambda _: (), DraftLimits())
     await decider.decide(asked(story), lambda _: None)
     first, second = model.requests
     assert "Now write a.py." in first.messages[-1].text
@@ -312,7 +271,7 @@ async def test_J11_what_the_user_adds_to_a_request_is_part_of_it():
     request = state.request.model_copy(update={"objective": objective})
     state = state.model_copy(update={"request": request, "transcript": state.transcript + later})
     model = FakeModel(WRITE, "x", traits=SMALL)
-    await Compact(model, Folder(), "", lambda _: (), DraftLimits()).decide(state, lambda _: None)
+    await Compact(model, SmallFolder(), "", lambda _: (), DraftLimits()).decide(state, lambda _: None)
     question = model.requests[1].messages[-2].text
     assert "Write a.py" in question
     assert "with two functions" in question
@@ -346,7 +305,7 @@ async def test_J11_after_a_failed_check_the_next_attempt_sees_it_and_is_not_refu
 STORY = "A duck wants its ponds in order. " * 12 + "Write pond.py for it."
 
 
-class Told(Folder):
+class Told(SmallFolder):
     """An empty folder, and a long message that names one file."""
 
     async def choices(self, state: AgentState) -> Choices:

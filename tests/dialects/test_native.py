@@ -200,6 +200,12 @@ async def test_A8_a_rare_operation_is_described_on_demand_and_run_with_its_argum
     ]
 
 
+async def test_A8_an_operation_that_needs_one_of_its_optional_arguments_is_described_on_demand_too():
+    duck = Asked(turn(call("other", "d", operation="task_loop.run")), turn(call("shell", "r", command="ls")))
+    decided = await duck.decide()
+    assert "task_loop.run(" in decided.exchange[1].text
+
+
 @every_row(
     "args",
     [{"goal": "g"}, {"args": {"goal": "g"}}, {"args": '{"goal": "g"}'}],
@@ -336,3 +342,13 @@ async def test_A8_finish_alone_is_the_reply():
     duck = Asked(turn(call("finish", reply="All green.")))
     decided = await duck.decide()
     assert (decided.decision.next_step, decided.decision.reply, decided.closing) == ("done", "All green.", "")
+
+
+async def test_A8_empty_arguments_ask_for_the_description_and_cost_no_other_call():
+    for empty in ({}, None, "{}"):
+        describes = call("other", "d", operation="task_loop.run", args=empty)
+        duck = Asked(turn(describes, call("shell", "r", command="ls")))
+        decided = await duck.decide()
+        assert [one.operation for one in decided.decision.actions] == ["shell.run"]
+        assert "task_list" in decided.exchange[1].text
+        assert len(duck.model.requests) == 1

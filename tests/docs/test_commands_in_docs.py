@@ -60,7 +60,7 @@ def options_of(command: Any) -> set[str]:
 @every_row("shown", sorted(set(typed("duckflow"))), ids=lambda one: " ".join(one.words)[:60])
 def test_every_duckflow_command_in_the_docs_exists(shown: Typed):
     command, rest = command_for(shown.words)
-    flags = [word.partition("=")[0] for word in rest if word.startswith("-") and word != "--"]
+    flags = [word.partition("=")[0] for word in rest if word.startswith("-") and word.strip("-")]
     assert not [flag for flag in flags if flag not in options_of(command)], shown
     if getattr(command, "commands", None) and rest:
         assert rest[0].startswith("-"), f"{shown.page}: no command {rest[0]}"

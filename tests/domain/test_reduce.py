@@ -35,8 +35,8 @@ from fakes.events import EVENT_TYPES, events
 from fakes.rows import every_row
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-WRITE = Action(operation="file_ops.write_file", args={"path": "a", "content": "x"})
-READ = Action(operation="file_ops.read_file", args={"path": "b"})
+WRITE = Action(operation="file_ops.write_file", args={"path": "a", "content": "x"}, reasoning="")
+READ = Action(operation="file_ops.read_file", args={"path": "b"}, reasoning="")
 APPROVAL = Approval(approval_id="p1", action=WRITE, intent="i", rationale="r", difference="d", digest="hash")
 
 

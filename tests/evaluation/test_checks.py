@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from duckflow.config.settings import CheckSettings, ShellSettings
+from duckflow.domain.events import Evaluated
 from duckflow.domain.files.programs import find_program
 from duckflow.domain.work.checks import CheckResult, checks_line, settled
+from duckflow.domain.work.objective import SatisfactionEvaluation
 from duckflow.evaluation.check_copies import MOST_FILES, OWN_PROGRAMS, CheckCopies
 from duckflow.evaluation.checks import Checks
 from duckflow.evaluation.known_tests import KnownRun
@@ -22,6 +24,7 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.probe import PROBE, Probe
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.safety.sandbox.view.levels import Sandbox
+from duckflow.ui.views.goal import evaluation_text
 from fakes.rows import every_row
 
 
@@ -38,6 +41,8 @@ class Asked(Probe):
 
 
 BOTH = ("copies of the sandbox", "copied files")
+one_kind_of_copy = pytest.mark.parametrize("checks_in", BOTH[:1], indirect=True)
+"""For tests that start pytest many times, and whose result does not depend on how the files were copied."""
 
 
 @pytest.fixture(params=BOTH)
@@ -285,6 +290,7 @@ def test_half():
 """
 
 
+@one_kind_of_copy
 @every_row(
     ("request_text", "new", "counts"),
     [
@@ -310,6 +316,17 @@ async def test_what_failed_in_the_same_way_before_does_not_count_unless_it_is_na
     assert ("in the same way before" in test.detail) is before
 
 
+async def test_J3_an_example_that_held_before_may_be_the_bug_that_a_report_describes(folder: Path, checks_in):
+    (folder / "calc.py").write_text(OLD_CALC.replace("a + b", "a + b + 1"))
+    async with checks_in(folder) as checks:
+        found = await checks.before_verdict(
+            "add(2, 2) returns 4, and it should be one more", ["calc.py"], before={"calc.py": OLD_CALC}
+        )
+    (example,) = [one for one in found if one.kind == "example"]
+    assert (example.state, example.binding) == ("failed", False), example
+    assert "describes the old behaviour" in example.detail
+
+
 @every_row(
     ("command", "expected"),
     [
@@ -333,6 +350,20 @@ async def test_J3_a_failed_test_command_is_compared_with_the_files_as_they_were(
     assert (found.state, found.before, found.compared) == expected
 
 
+async def test_J3_a_comparison_that_ran_out_of_time_does_not_count_against_the_request(
+    folder: Path, checks_in
+):
+    (folder / "calc.txt").write_text("new\n")
+    failed = CheckResult(kind="test", name="make test", state="failed", binding=True, evidence_id="e1")
+    slow_before = "grep -q old calc.txt && sleep 60; echo FAILED old; exit 1"
+    async with checks_in(folder, verdict_timeout_s=1.5) as checks:
+        found = await checks.compare_command(failed, slow_before, {"calc.txt": "old\n"}, [])
+    assert (found.state, found.before, found.compared, found.binding) == ("failed", False, False, False)
+    done = SatisfactionEvaluation(overall_score=1.0, done=True)
+    shown = evaluation_text(Evaluated(iteration=1, evaluation=done, results=(found,)))
+    assert "make test failed. Whether it also failed before" in shown
+
+
 async def test_a_test_that_a_command_has_just_passed_is_not_run_again_J10(folder: Path, checks_in):
     (folder / "test_calc.py").write_text("def test_add():\n    raise AssertionError('run again')\n")
     (folder / "calc.py").write_text(OLD_CALC)
@@ -344,6 +375,7 @@ async def test_a_test_that_a_command_has_just_passed_is_not_run_again_J10(folder
     assert again.state == "failed"
 
 
+@one_kind_of_copy
 async def test_the_tests_that_the_request_names_are_run_wherever_they_are_J3(folder: Path, checks_in):
     (folder / "calc.py").write_text(OLD_CALC)
     (folder / "conftest.py").write_text("")

@@ -26,6 +26,11 @@ SOURCE = "def add(a, b): ...\ndef greet(name): ...\ndef split(n): ...\n"
         ("add(2, 3) must be 5 when both are given (see calc.py)", ["add(2, 3) == 5"]),
         ("greet('A') returns 'Hi' only, add(1, -2) -> -1!", ["greet('A') == 'Hi'", "add(1, -2) == -1"]),
         ("add(1, 1) == True for fun", ["add(1, 1) == True"]),
+        ("split() raises TypeError.", ["split() raises TypeError"]),
+        ("split('x') raises ValueError if it is text", ["split('x') raises ValueError"]),
+        # A function that is only named, with its parentheses.
+        ("Make add() raise ValueError for a negative price", []),
+        ("greet() must raise a `ValueError` if the name is empty", []),
         # Several values, the rest of a sentence, or a thousand: the evaluator judges these.
         ("split(7) -> 3, 1", []),
         ("add(2, 3) -> 5, 10 files are too many", []),

@@ -1,6 +1,6 @@
 """Tests that a model has just run itself are not run again (J10)."""
 
-from duckflow.evaluation.known_tests import KnownRun, passed_in, python_used
+from duckflow.evaluation.known_tests import KnownRun, passed_in, passed_whole, python_used
 from fakes.rows import every_row
 
 PASSED = "exit code 0\n.....                                 [100%]\n5 passed in 0.03s"
@@ -107,3 +107,22 @@ def test_without_a_run_tests_are_started_as_the_request_says_J10():
     assert python_used(["timeout 300 env/other/python -m pytest"], "Mend it") == "env/other/python"
     assert python_used(["ls"], "Mend the tests") == ""
     assert python_used(["cd tests; ../env/bin/python runtests.py"], "Mend it") == "../env/bin/python"
+
+
+@every_row(
+    ("command", "output", "counts"),
+    [
+        ("python -m pytest -q 2>&1 | tail -5", PASSED, True),
+        ("pytest", PASSED, True),
+        ("git diff --stat; pytest -x -q", PASSED, True),
+        ("pytest -q | tail -5", "1 failed, 4 passed in 0.03s", False),
+        ("pytest -q | head -5", ".....", False),
+        ("pytest tests -q", PASSED, False),
+        ("pytest -q -k add", PASSED, False),
+        ("pytest && pytest", PASSED, False),
+    ],
+)
+def test_a_whole_run_that_passed_is_not_repeated_by_the_program_J3(command, output, counts):
+    runs = [KnownRun(command, output, "e4")]
+    assert passed_whole("python3 -m pytest -q", runs) == ("e4" if counts else "")
+    assert passed_whole("make test", runs) == ""

@@ -115,3 +115,14 @@ def test_J11_a_change_that_was_not_made_is_not_done_whatever_a_model_would_say()
     ):
         found = judge_by_facts(made, ())
         assert (found and (found.done, found.by)) == verdict
+
+
+def test_J3_only_comments_or_another_file_than_the_named_one_are_not_done_and_the_reason_is_said():
+    for fields, caps, missing in (
+        ({"only_comments": True}, ("only_comments",), ()),
+        ({"missed": ("b.py",)}, ("missed_file",), ("b.py",)),
+        ({"missed": ("b.py",), "verification": "failed"}, ("failing_verification", "missed_file"), ("b.py",)),
+    ):
+        found = judged("Fix b.py", fact(), **fields)
+        assert found is not None
+        assert (found.done, found.caps, found.missing_aspects) == (False, caps, missing)

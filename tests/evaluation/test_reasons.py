@@ -38,9 +38,9 @@ async def test_J3_evidence_that_does_not_exist_goes_back_to_the_evaluator_once(t
     [
         (
             "en",
-            "        counts 50 %, not 100 %: the evidence that the evaluator cited does not exist (e42)",
+            "        counts 50 %, not 100 %: the evidence that the evaluator cited does not exist",
         ),
-        ("ja", "        100 % ではなく 50 % と数えます: 評価モデルの挙げた証拠（e42）は存在しません"),
+        ("ja", "        100 % ではなく 50 % と数えます: 評価モデルの挙げた証拠は存在しません"),
     ],
 )
 async def test_J3_if_it_stays_the_user_sees_the_reason(tmp_path: Path, language: str, shown: str):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from duckflow.config.settings import ShellSettings
 from duckflow.safety.sandbox.shell import Shell
+from fakes.launchers import running_launcher
 from fakes.sandbox_world import SECRET, World, world
 
 FOLDER = Path(__file__).parent.parent / "safety" / "sandbox"
@@ -32,7 +33,7 @@ def attacks_on(level: str) -> dict[str, str]:
 
 async def wrong_with(shell: Shell, around: World, command: str) -> str:
     """Return what a command got although it should not, empty if nothing."""
-    filled = around.fill(command.removeprefix("copy: "), shell._launcher._process.pid)
+    filled = around.fill(command.removeprefix("copy: "), running_launcher().pid)
     result = await shell.run(filled, timeout_s=300)
     found = around.damage()
     found += [word for word in (SECRET, "GOT IT") if word in result.output]

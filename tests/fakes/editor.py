@@ -86,7 +86,7 @@ async def served(
     command = [sys.executable, "-m", "duckflow", "acp", "--model", chosen, "--mode", mode]
     quiet = {"DUCKFLOW_CHECKS_AFTER_EDIT": "false", "DUCKFLOW_CHECKS_BEFORE_VERDICT": "false"}
     around = {**os.environ, **quiet, **(env or {})}
-    with warm.Program(command, env=around, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with warm.start(command, env=around, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         reader, writer = await streams(process)
         agent = acp.connect_to_agent(editor, writer, reader)
         try:

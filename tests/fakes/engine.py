@@ -98,7 +98,8 @@ async def engine(folder: Path, *answers: str | dict[str, Any], mode: str = "edit
     # Checks start programs; a test that wants them says so.
     checks = options.pop("checks", {"after_edit": False, "before_verdict": False})
     given = {"llm": llm, "duck_pacemaker": limits, "memory": memory, "checks": checks}
-    parts = {part: options.pop(part, {}) for part in ("shell", "mcp", "web", "hooks")}
+    env |= {"PATH": options.pop("path")} if "path" in options else {}
+    parts = {part: options.pop(part, {}) for part in ("shell", "mcp", "web", "hooks", "code")}
     settings = Settings.model_validate({"mode": mode, **parts, **given})
     choice = ModelChoice(name=name, reason_key="llm.chosen_by_setting")
     loaded = LoadedSettings(settings=settings, sources={}, project=options.pop("project", None) or {})

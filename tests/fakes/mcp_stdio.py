@@ -10,6 +10,13 @@ import sys
 import time
 from pathlib import Path
 
+_calls: list[str] = []
+
+
+def _count(name: str) -> int:
+    _calls.append(name)
+    return _calls.count(name)
+
 
 def _reply(name: str, args: dict) -> dict:
     match name:
@@ -41,7 +48,7 @@ def _reply(name: str, args: dict) -> dict:
             asks = {"message": "Which day?", "requestedSchema": day}
             _send({"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": asks})
             said = json.loads(sys.stdin.readline())["result"]
-            return {"content": [{"type": "text", "text": json.dumps(said)}]}
+            return {"content": [{"type": "text", "text": f"call {_count('book')}: {json.dumps(said)}"}]}
         case "keep":
             kept = Path.home() / "kept"
             said = kept.read_text("utf-8") if kept.exists() else "nothing"

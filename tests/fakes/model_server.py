@@ -5,6 +5,7 @@ import json
 import select
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -78,7 +79,11 @@ class Asked:
 class ModelServer:
     """`with ModelServer([Answer("hello")]) as server:`, then ask at `server.url`."""
 
-    def __init__(self, replies: Sequence[Reply] | Callable[[dict[str, Any]], Reply] = ()) -> None:
+    def __init__(
+        self, replies: Sequence[Reply] | Callable[[dict[str, Any]], Reply] = (), wait_s: float = 0
+    ) -> None:
+        self._wait_s = wait_s
+        """Time that it takes for each answer, for several at the same time."""
         self._choose = replies if callable(replies) else None
         self._replies = [] if callable(replies) else list(replies)
         self._lock = threading.Lock()
@@ -119,6 +124,7 @@ class ModelServer:
 
     def take(self, asked: Asked) -> Reply:
         """The next reply; past the last one, a fault no client expects."""
+        time.sleep(self._wait_s)
         with self._lock:
             self.requests.append(asked)
             if self._choose is not None:

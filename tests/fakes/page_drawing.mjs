@@ -24,7 +24,9 @@ const resize = new Set();
 globalThis.ResizeObserver = class { constructor(does) { this.does = does; } observe() { resize.add(this.does); } disconnect() { resize.delete(this.does); } };
 
 const load = (name) => import(pathToFileURL(`${process.argv[2]}/${name}.js`));
-const { difference, prose, setTexts, t } = await load('dom');
+const { setTexts, t } = await load('dom');
+const { difference } = await load('difference');
+const { markup } = await load('markup');
 const { charts } = await load('chart');
 const { drawQuestion } = await load('questions');
 const { drawFleet, drawRun } = await load('fleet');
@@ -39,8 +41,16 @@ const rows = sides.tag('tbody')[0].children;
 assert.deepEqual(rows.map((row) => row.attributes.class), ['title', 'hunk', 'both', 'changed', 'changed']);
 assert.equal(rows[3].children[1].children.at(-1), EVIL);
 assert.equal(rows[4].children[1].attributes.class, 'line none');
-assert.equal(difference([['title', 'a plan']]).name, 'pre');
-assert.deepEqual(prose(`before\n\`\`\`py\n${EVIL}\n\`\`\`\nafter`).map((one) => one.name), ['div', 'pre', 'div']);
+assert.equal(difference([['title', 'a plan']]).attributes.class, 'document');
+
+const drawn = markup([['p', {}, EVIL, ['strong', {}, 'b']], ['script', {}, 'x'], ['img', { src: 'x', onerror: 'x' }], ['a', { href: 'javascript:x' }, 'y'], ['a', { href: 'https://example.com' }, 'z'], ['pre', { language: 'py' }, ['span', { class: 'keyword' }, 'def'], ['span', { class: 'evil' }, EVIL]]]);
+assert.deepEqual(drawn.map((one) => one.name), ['p', 'span', 'span', 'span', 'a', 'div'], 'only names on the list');
+assert.equal(drawn[0].children[0], EVIL, 'text stays text');
+assert.deepEqual([Object.keys(drawn[2].attributes), Object.keys(drawn[3].attributes), drawn[4].attributes.rel], [[], [], 'noopener noreferrer']);
+assert.deepEqual(drawn[5].tag('code')[0].children.map((one) => one.attributes.class), ['code-keyword', undefined]);
+
+const headings = markup([['h1', {}, 'a'], ['h3', {}, 'b'], ['blockquote', {}, ['h2', {}, 'c']], ['h5', {}, 'd']]).flatMap((one) => [one, ...one.tag('p')]);
+assert.deepEqual(headings.map((one) => one.attributes['aria-level']).filter(Boolean), ['2', '3', '3', '4'], 'no level is left out');
 
 const point = { at: '2026-01-01T00:00:00Z', mood: 1, focus: 0.5, stamina: 0, loops: 1, limit: null, why: [] };
 const chart = charts([point, { ...point, limit: 9, why: ['limit set to 9'] }]);
@@ -83,4 +93,16 @@ assert.deepEqual(section.tag('a').map((one) => [one.attributes.href, one.textCon
 drawRun(section, run, (command) => sent.push(command), () => {});
 section.id('run-cancel').fire('click');
 assert.deepEqual([sent.at(-1).kind, section.id('run-retry')], ['cancel', undefined]);
+// The height of a long conversation is measured once a frame, not for each of its entries.
+const parts = {};
+const frames = [];
+let measured = 0;
+document.getElementById = (id) => (parts[id] ??= new Item(id));
+Object.defineProperty(document.getElementById('conversation'), 'scrollHeight', { get: () => { measured += 1; return 900; } });
+globalThis.requestAnimationFrame = (does) => frames.push(does);
+const { addEntry } = await load('conversation');
+for (let seq = 1; seq <= 100; seq += 1) addEntry({ seq, at: '2026-01-01T00:00:00Z', kind: 'note', tone: '', text: 'x', path: '', output: [], difference: [], evidence: '', asks: '', back: 0 }, 's', () => {}, () => {});
+assert.equal(parts.entries.children.length, 100);
+for (const does of frames) does();
+assert.equal(measured, 1);
 console.log('drawn');

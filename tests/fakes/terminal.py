@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import pyte
 
-from fakes.warm import Program
+from fakes import warm as forks
 
 PATIENCE_S = 120.0
 """Only there so that a failure ends."""
@@ -39,7 +39,7 @@ class Terminal:
     ) -> None:
         """With `warm` a program of ours is forked instead of started (`fakes.warm`)."""
         self._command = command
-        self._start = Program if warm else _start_plainly
+        self._start = forks.start if warm else _start_plainly
         self._size = (rows, columns)
         self._env = {**os.environ, "TERM": "xterm-256color", **(env or {})}
         self.screen = pyte.HistoryScreen(columns, rows, history=2000)
@@ -52,7 +52,7 @@ class Terminal:
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", *self._size, 0, 0))
         streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
         options = {**streams, "env": self._env, "start_new_session": True}
-        self.process: subprocess.Popen[Any] = self._start(self._command, **options, terminal=True)
+        self.process: Any = self._start(self._command, **options, terminal=True)
         os.close(theirs)
         return self
 

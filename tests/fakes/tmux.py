@@ -108,7 +108,7 @@ class Window:
         deadline = time.monotonic() + _PATIENCE_S
         while not met(shown := self.text):
             assert time.monotonic() < deadline, f"waited in vain; the window:\n{shown}"
-            time.sleep(0.05)
+            time.sleep(0.1)  # each look starts a program
         return shown
 
     def wait_for(self, *wanted: str) -> str:

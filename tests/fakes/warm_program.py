@@ -1,7 +1,8 @@
 """Has the product imported and forks for each start, so that a start costs a fork; `warm` talks to it.
 
 It has one thread, and makes ready only what is the same everywhere: what depends on the environment, the
-folder or the language is found out by the forked program itself, as after a plain start.
+folder or the language is found out by the forked program itself, as after a plain start. Only the
+sandbox of this machine is not found out again.
 """
 
 import atexit
@@ -19,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 _LATER = ("__main__", ".sandbox.child", "worker", "cli.main", "cli.flags", "cli.commands")
@@ -33,10 +35,8 @@ _SAVED = [(stream.encoding, stream.errors) for stream in (sys.stdin, sys.stdout,
 
 
 def _import_product() -> None:
-    import duckflow.cli  # noqa: PLC0415 - first of all, as in a plain start
-
-    duckflow.cli._skip_foreign_plugins()
-    for module in pkgutil.walk_packages(duckflow.__path__, "duckflow."):
+    importlib.import_module("duckflow.cli")  # first of all, as in a plain start
+    for module in pkgutil.walk_packages(sys.modules["duckflow"].__path__, "duckflow."):
         if not any(part in module.name for part in (*_LATER, *_HEAVY)):
             importlib.import_module(module.name)
     for name in _ALSO:
@@ -146,8 +146,30 @@ def _become(order: dict[str, Any], streams: list[int]) -> None:
     os.environ.clear()
     os.environ.update(order["environment"])
     time.tzset()
+    remember_sandboxes(_sandboxes(order["sandboxes"]))
     sys.stdin, sys.stdout, sys.stderr = map(_open, (0, 1, 2), ("r", "w", "w"), _SAVED)
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+
+
+def remember_sandboxes(found: dict[str, Any]) -> None:
+    """Let the probe look up these sandboxes by setting and disk, because to try one takes a launcher."""
+    probe = importlib.import_module("duckflow.safety.sandbox.probe").PROBE
+    find = probe.find
+
+    async def find_once(choice: str, launcher: Any, workspace: Path, open_copies: Any) -> Any:
+        if not workspace.exists():
+            return await find(choice, launcher, workspace, open_copies)
+        known = f"{choice} {workspace.stat().st_dev} {open_copies is not None}"
+        if known not in found:
+            found[known] = await find(choice, launcher, workspace, open_copies)
+        return found[known]
+
+    probe.find = find_once
+
+
+def _sandboxes(known: dict[str, dict[str, object]]) -> dict[str, Any]:
+    sandbox = importlib.import_module("duckflow.safety.sandbox.view.levels").Sandbox
+    return {key: sandbox.model_validate(one) for key, one in known.items()}
 
 
 def _open(number: int, mode: str, saved: tuple[str, str]) -> io.TextIOWrapper:
@@ -170,25 +192,33 @@ def _run(words: list[str]) -> None:
         runpy.run_path(words[0], run_name="__main__")
 
 
-def _leave(code: int) -> None:
+class _End:
     """End as Python does, but do not take to pieces what was imported: that costs as much as a command."""
-    threading._shutdown()
-    atexit._run_exitfuncs()
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:
-        return  # Python says it in its own way
-    os._exit(code & 0xFF)
+
+    def __init__(self) -> None:
+        self.code: int | None = None
+        """Exit code of a program that has ended in order."""
+        atexit.register(self)  # before all others, so that it is called after them
+
+    def __call__(self) -> None:
+        if self.code is None:
+            return
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except OSError:
+            return  # Python says it in its own way
+        os._exit(self.code & 0xFF)
 
 
 if __name__ == "__main__":
+    end = _End()
     _import_product()
     wanted = _Server(socket.socket(fileno=int(sys.argv[1]))).serve()
     if wanted is not None:
         try:
             _run(wanted["words"])
-        except SystemExit as end:
-            if end.code is None or isinstance(end.code, int):
-                _leave(end.code or 0)
+        except SystemExit as left:
+            if left.code is None or isinstance(left.code, int):
+                end.code = left.code or 0
             raise

@@ -72,7 +72,7 @@ def web_server(folder: Path, script: Path, *flags: str, language: str = "en") ->
     """Serve until the block ends; the server ends in order."""
     command = [sys.executable, "-m", "duckflow", "web", "--no-browser", "--workspace", str(folder)]
     env = {**os.environ, "DUCKFLOW_LANGUAGE": language}
-    with warm.Program(
+    with warm.start(
         [*command, "--model", f"scripted:{script}", *flags],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

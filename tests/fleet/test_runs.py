@@ -55,7 +55,10 @@ def test_who_lost_a_run_can_write_nothing_more(fleet: Fleet, folder: Path):
     first = taken(fleet, run)
     fleet.runs.append(first, 1, [SAID])
     second = taken(fleet, run)
-    for write in (lambda: fleet.runs.append(first, 2, [SAID]), lambda: fleet.runs.note(first, state="done")):
+    for write in (
+        lambda: fleet.runs.append(first, 2, [SAID]),
+        lambda: fleet.runs.note(first, {"state": "done"}),
+    ):
         with pytest.raises(LostRun):
             write()
     fleet.runs.append(second, 2, [ASKS])
@@ -70,7 +73,7 @@ def test_an_answer_is_given_once_and_only_to_what_was_shown(fleet: Fleet, folder
         fleet.answer(run.id, "yes")
     mine = taken(fleet, run)
     fleet.runs.append(mine, 1, [SAID, ASKS])
-    fleet.runs.note(mine, state="waiting", question="abc")
+    fleet.runs.note(mine, {"state": "waiting", "question": "abc"})
     with pytest.raises(UsageError):
         fleet.answer(run.id, "yes", "another")
     with pytest.raises(UsageError):

@@ -7,7 +7,7 @@ from typing import Any
 from fakes.engine import action, decision, write_script
 from fakes.repository import duckflow, git, make_repository
 
-VARIES = {"at", "session_id", "workspace", "request_id", "model", "digest"}
+VARIES = {"at", "session_id", "workspace", "request_id", "model", "digest", "last_used"}
 
 
 def plain(value: Any) -> Any:

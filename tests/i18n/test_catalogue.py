@@ -64,6 +64,12 @@ def test_doubled_braces_are_plain_ones():
     assert slots("{{x}} {y}") == {"y"}
 
 
+def test_a_path_can_not_imitate_a_line_of_duckflow():
+    """SAFETY 19: line ends in the name of a file are written out."""
+    found = fill("{path} {files} {text}", {"path": "a\nb", "files": "c\rd\u2028e", "text": "f\ng"})
+    assert found == "a\\u000ab c\\u000dd\\u2028e f\ng"
+
+
 def test_an_unknown_key_and_a_missing_value_stay_readable_and_are_noticed():
     assert text("no.such_key") == "no.such_key"
     assert text("no.such_key", path="a.py", line=3) == "no.such_key (path: a.py, line: 3)"

@@ -229,3 +229,17 @@ async def test_G7_a_secret_is_granted_for_one_command_after_a_question(folder: P
             assert texts[2].startswith("exit code 0\n(Hidden from commands, and opened by this one: .env."), (
                 mode
             )
+
+
+async def test_G1_a_no_with_a_reason_to_what_a_stopped_command_did_continues_with_it(folder: Path):
+    answers = [decision("", shell("run", command=f"echo half > a; sleep {LONG}")), decision("As you said.")]
+    async with engine(folder, *answers, mode="auto") as duck:
+        work = asyncio.ensure_future(duck.app.chat.say("go"))
+        await until(lambda: processes_with(LONG))
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        answer = AnswerApproval(yes=False, reason="write it to b instead")
+        await duck.app.chat.answer(answer)
+        assert duck.state.reply == "As you said.", "the user's words reach the model without another message"
+        assert list(folder.iterdir()) == []

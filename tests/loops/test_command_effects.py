@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from duckflow.app.places import COPIES
+from duckflow.config.places import state_dir
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ApprovalRequested
 from duckflow.domain.questions.approval import AnswerApproval
@@ -114,13 +116,11 @@ async def test_G9_a_no_throws_it_away_and_the_model_is_told(folder: Path):
     (folder / "a.txt").write_text("one\n")
     async with engine(folder, decision("", run(CHANGES)), decision("As you like."), mode="ask") as duck:
         await duck.app.chat.say("go")
-        copies = list((duck.app.shell._place).iterdir())
+        copies = list((state_dir() / COPIES).iterdir())
         assert await duck.app.chat.answer(AnswerApproval(yes=False, reason="not now")) == "done"
+        said = "What this command changed was not kept; earlier changes stay. The user said no: not now"
         ended = duck.of(ActionFinished)[-1]
-        assert (ended.outcome, ended.text) == (
-            "refused",
-            "What this command changed was not kept; earlier changes stay. The user said no: not now",
-        )
+        assert (ended.outcome, ended.text) == ("refused", said)
         assert copies
         assert not any(copy.exists() for copy in copies)
     assert (list(tree(folder)), (folder / "a.txt").read_text()) == (["a.txt"], "one\n")
@@ -156,8 +156,8 @@ async def test_G3_if_what_waited_is_gone_it_is_said_and_nothing_is_run(folder: P
     (folder / "a.txt").write_text("one\n")
     async with engine(folder, decision("", run(CHANGES)), mode="ask") as duck:
         await duck.app.chat.say("go")
-        session, place = duck.state.session_id, duck.app.shell._place
-    shutil.rmtree(place)
+        session = duck.state.session_id
+    shutil.rmtree(state_dir() / COPIES)
     async with engine(folder, decision("I see."), mode="ask", session=session) as duck:
         await duck.app.chat.answer(AnswerApproval(yes=True))
         assert "no longer kept" in duck.of(ActionFinished)[0].text

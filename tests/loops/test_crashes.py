@@ -185,3 +185,8 @@ def test_M4_what_was_found_is_told_in_both_languages(language: str, word: str):
     found = Recovered(finished=("a",), not_done=("b",), unknown=("c",), not_run=("d",))
     assert word in recovered_text(found)
     assert recovered_text(Recovered())
+    actions = Recovered(finished=("file_ops.edit_file a.py",), unknown=("shell.run make",))
+    shown = recovered_text(actions)
+    assert {"en": "edited a.py", "ja": "a.py を編集しました"}[language] in shown
+    assert "    $ make" in shown
+    assert "file_ops" not in shown

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from duckflow.domain.events import ActionFinished, ApprovalRequested
+from duckflow.domain.events import ActionFinished, ApprovalAnswered, ApprovalRequested
 from duckflow.domain.questions.approval import AnswerApproval
 from fakes.engine import Watched, decision, engine
 from fakes.home import NO_SYSTEM_GIT
@@ -186,3 +186,45 @@ async def test_SAFETY_8_a_name_or_target_with_a_line_break_makes_no_lines_of_its
         await duck.app.chat.answer(AnswerApproval(yes=True))
         assert (folder / "a\n--- b").exists()
         assert duck.of(ActionFinished)[-1].text.count("\n") == 0
+
+
+@every_row(
+    "command, asks",
+    [
+        ("echo x > out/log", False),
+        ("git -c user.name=n -c user.email=n@b commit -q --allow-empty -m x", False),
+        ("echo x > new", True),
+        ("rm main.py", True),
+    ],
+)
+async def test_G3_a_command_that_ran_out_of_time_asks_only_about_changes_to_the_work(
+    tmp_path: Path, command: str, asks: bool
+):
+    folder = tmp_path / "work"
+    repository(folder, "out/\n", out__log="")
+    late = {"operation": "shell.run", "args": {"command": f"{command}; sleep 600", "timeout_s": 2}}
+    for mode in ("edits", "auto"):
+        async with engine(folder, decision("", late), decision("Done."), mode=mode) as duck:
+            await duck.app.chat.say("go")
+            assert [one.because for one in asked(duck)] == ["failed"] * asks, mode
+            assert asks or duck.of(ActionFinished)[0].text.startswith("stopped after 2 s")
+
+
+async def test_G1_what_a_command_deletes_is_asked_about_every_time(tmp_path: Path):
+    """Else an "always" for `sh do` would cover whatever that deletes later."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "do").write_text("echo x >> $1; rm -f $2\n")
+    for name in ("a", "b"):
+        (folder / name).write_text("mine\n")
+    steps = run("sh do new"), run("sh do new a"), run("sh do new b"), decision("Done.")
+    async with engine(folder, *steps, mode="ask") as duck:
+        assert await duck.app.chat.say("go") == "awaiting_approval"
+        assert duck.state.approval.kind is not None
+        for _ in range(2):
+            outcome = await duck.app.chat.answer(
+                AnswerApproval(yes=True, always=not duck.of(ApprovalAnswered))
+            )
+            assert outcome == "awaiting_approval"
+            assert duck.state.approval.kind is None
+        assert (folder / "b").exists()

@@ -410,3 +410,17 @@ async def test_G10_moving_a_file_to_where_git_looks_asks(folder: Path):
     async with engine(folder, move, decision("Done."), mode="auto") as duck:
         assert await duck.app.chat.say("go") == "awaiting_approval"
         assert duck.state.approval.reasons == ("repository",)
+
+
+async def test_G1_a_new_file_named_like_one_elsewhere_says_so(folder: Path):
+    (folder / "src").mkdir()
+    (folder / "src" / "calc.py").write_text("x = 1\n")
+    (folder / "src" / "__init__.py").write_text("")
+    for path, said in (("calc.py", ["src/calc.py"]), ("other.py", []), ("__init__.py", [])):
+        async with engine(folder, write(path), decision("Done."), mode="ask") as duck:
+            assert await duck.app.chat.say("go") == "awaiting_approval"
+            (asked,) = (one.approval for one in duck.of(ApprovalRequested))
+            named = [one.values["paths"] for one in asked.impact if one.key == "approval.impact.namesakes"]
+            assert named == said, path
+            assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
+            assert ("There is also src/calc.py." in told(duck)) == bool(said), path

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import shutil
 import socket
@@ -10,10 +11,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import httpx2
 import pytest
+from pydantic import BaseModel
 
 from duckflow.config.files.mcp_servers import named_paths
 from duckflow.config.mcp import McpServer
@@ -316,6 +318,7 @@ async def test_l4_a_server_that_cannot_start_says_its_last_words_and_what_to_cha
         ("Error: EROFS: read-only file system", "0", 'workspace = "write"'),
         ("ModuleNotFoundError: No module named 'x'", "0", "read ="),
         ("loading", "600", "start_timeout_s"),
+        ("Unable to create '/x/.git/index.lock': Read-only file system", "0", "sandbox = false"),
     ]
     servers = {
         f"s{n}": {
@@ -366,9 +369,54 @@ async def test_l4_a_servers_question_goes_to_the_user_and_the_answer_back_to_the
         await duck.app.chat.say("Friday")
         assert '"day": "Friday"' in duck.state.approval.difference
         await duck.app.chat.answer(YES)
-        assert duck.of(ActionFinished)[-1].text.endswith('{"action": "accept", "content": {"day": "Friday"}}')
+        said = duck.of(ActionFinished)[-1].text
+        assert said.endswith('call 1: {"action": "accept", "content": {"day": "Friday"}}'), "it was repeated"
         await duck.app.chat.answer(YES)
-        assert duck.of(ActionFinished)[-1].text.endswith('{"action": "decline"}')
+        assert duck.of(ActionFinished)[-1].text.endswith('call 2: {"action": "decline"}')
+
+
+async def test_l4_a_server_over_http_waits_for_the_answer_to_its_question(folder):
+    """Longer than a call may take, and without a second call."""
+    calls: list[str] = []
+    with package_server(calls=calls) as address:
+        server = {"url": f"{address}/mcp", "timeout_s": 2.0}
+        asks = decision("When?", next_step="pending_user")
+        booked = decision("", call("web.book", room="a", _answers={"day": "Friday"}))
+        unfit = decision("", call("web.book", room="a", _answers={"week": "next"}))
+        answers = (decision("", call("web.book", room="a")), asks, unfit, booked, decision("Done."))
+        async with engine(folder, *answers, mcp={"servers": {"web": server}}) as duck:
+            await duck.app.chat.say("book")
+            await duck.app.chat.answer(YES)
+            assert "Which day?" in duck.of(ActionFinished)[-1].text
+            await duck.app.chat.say("Friday")
+            await duck.app.chat.answer(YES)
+            assert "Which day?" in duck.of(ActionFinished)[-1].text
+            await duck.app.chat.answer(YES)
+            assert duck.of(ActionFinished)[-1].text.endswith("a on Friday")
+    assert calls == ["a"]
+
+
+async def test_l4_who_signs_in_on_another_machine_pastes_the_address_of_the_last_page(folder):
+    """The browser there can't open that page. What else is typed is refused with a sentence."""
+    terminal, keyboard = os.pipe()
+    with package_server(mcp_oauth.Provider()) as address, os.fdopen(terminal) as typed:
+        server = McpServer.model_validate({"url": f"{address}/mcp"})
+        async with engine(folder, mcp={"servers": {"web": {"url": f"{address}/mcp"}}}) as duck:
+            opener = duck.app.mcp.connections["web"]._opener
+        told: list[str] = []
+
+        def tell(line: str) -> None:
+            told.append(line)
+            if len(told) == 2:
+                os.write(keyboard, b"hello\n")
+            if len(told) == 3:
+                page = httpx2.get(re.findall(r"http\S+", told[0])[0], trust_env=False)
+                os.write(keyboard, f"{page.headers['location']}\n".encode())
+
+        await opener.sign_in("web", server, tell, typed)
+        os.close(keyboard)
+    assert len(told) == 3
+    assert any(name.endswith("tokens") for name in TOKENS.load())
 
 
 async def test_l4_the_user_signs_in_once_and_sessions_use_and_renew_the_tokens(folder):
@@ -386,9 +434,12 @@ async def test_l4_the_user_signs_in_once_and_sessions_use_and_renew_the_tokens(f
         opened: list[asyncio.Task[httpx2.Response]] = []
         async with httpx2.AsyncClient(follow_redirects=True, trust_env=False) as browser:
             opener = duck.app.mcp.connections["web"]._opener
-            await opener.sign_in(
-                "web", server, lambda page: opened.append(asyncio.ensure_future(browser.get(page)))
-            )
+
+            def tell(said: str) -> None:
+                page = re.findall(r"http\S+", said)[0]
+                opened.append(asyncio.ensure_future(browser.get(page)))
+
+            await opener.sign_in("web", server, tell)
             assert "signed in" in (await opened[0]).text
         before = {*provider.tokens}
         TOKENS.save({name: "1" if name.endswith("until") else said for name, said in TOKENS.load().items()})
@@ -404,10 +455,13 @@ async def test_l4_the_user_signs_in_once_and_sessions_use_and_renew_the_tokens(f
 
 
 @contextmanager
-def package_server(provider: "mcp_oauth.Provider | None" = None) -> Iterator[str]:
+def package_server(
+    provider: "mcp_oauth.Provider | None" = None, calls: list[str] | None = None
+) -> Iterator[str]:
     """A server written with the package, over HTTP on loopback, in a thread."""
     import uvicorn  # noqa: PLC0415 - seconds, which only this test needs
     from mcp.server.mcpserver import MCPServer  # noqa: PLC0415 - as above
+    from mcp.server.mcpserver.resolve import Elicit, Resolve  # noqa: PLC0415 - as above
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"
@@ -418,6 +472,21 @@ def package_server(provider: "mcp_oauth.Provider | None" = None) -> Iterator[str
         def add(a: int, b: int) -> int:
             """Add two numbers."""
             return a + b
+
+        class Day(BaseModel):
+            day: str
+
+        async def which_day() -> Elicit[Day]:
+            return Elicit("Which day?", Day)
+
+        async def book(room: str, day: Any) -> str:
+            """Book a room."""
+            if calls is not None:
+                calls.append(room)
+            return f"{room} on {day.day}"
+
+        book.__annotations__["day"] = Annotated[Day, Resolve(which_day)]
+        server.add_tool(book)
 
         running = uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="critical"))
         thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})

@@ -11,6 +11,7 @@ from duckflow.loops.undo.rewind import fork
 from fakes.engine import CONTENT, decision, engine
 from fakes.model_server import Answer, Fault, ModelServer, Reply
 from fakes.plays import asked_for, play
+from fakes.repository import git
 from fakes.rows import every_row
 from fakes.strict_server import StrictServer
 
@@ -166,6 +167,17 @@ async def test_A8_files_that_a_command_leaves_behind_hold_the_end_back(tmp_path:
             assert [one.text for one in duck.of(ReplyEvent)] == ["Made named.txt."]
     (second,) = [json.dumps(one.body) for one in server.requests if one.body.get("tools")][1:]
     assert "left new files behind: junk.a, junk.b." in second
+
+
+async def test_A8_what_git_writes_for_a_commit_is_not_left_behind(tmp_path: Path):
+    git(tmp_path, "init", "-q", "-b", "main")
+    (tmp_path / "a.txt").write_text("a\n")
+    commit = call("shell", command="git add -A && git -c user.name=n -c user.email=e@x.org commit -qm first")
+    turns = [Answer(calls=(commit, call("finish", reply="Committed.")))]
+    with StrictServer(_turns(turns)) as server:
+        async with engine(tmp_path, server=server, model=MODELS[0]) as duck:
+            assert await duck.app.chat.say("Commit a.txt") == "done", server.refusals
+            assert [one.text for one in duck.of(ReplyEvent)] == ["Committed."]
 
 
 def _turns(turns: list[Answer]):

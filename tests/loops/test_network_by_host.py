@@ -26,7 +26,7 @@ async def test_O6_hosts_are_asked_about_in_every_mode_and_the_answer_covers_only
             assert await duck.app.chat.say("go") == "awaiting_approval", mode
             (asked,) = (one.approval for one in duck.of(ApprovalRequested))
             assert asked.kind == ApprovalScope(what="hosts", scope="example.com registries")
-            assert "# reaches example.com, registries" in asked.difference
+            assert "# reaches example.com, package registries" in asked.difference
             assert "approval.impact.reaches" in [line.key for line in asked.impact]
             assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
             assert duck.state.allowed == ()
@@ -73,3 +73,26 @@ async def test_O6_what_is_no_host_is_told_to_the_model(folder: Path):
         assert any(
             "is no host; write a name such as github.com" in written(one.body) for one in server.requests
         )
+
+
+async def test_SAFETY22_a_site_that_may_be_fetched_is_not_open_to_commands_nor_the_reverse(folder: Path):
+    """Also for an answer that counts for the whole session."""
+    fetch = {"operation": "web.fetch", "args": {"url": "http://127.0.0.1:1/"}}
+    command = run("true", "127.0.0.1:1")
+    for first, second, asked in ((fetch, command, "hosts"), (command, fetch, "site")):
+        steps = decision("", first), decision("", second)
+        async with engine(folder, *steps, mode="auto", web={"fetch": True}) as duck:
+            assert await duck.app.chat.say("go") == "awaiting_approval"
+            answer = AnswerApproval(yes=True, always=True)
+            assert await duck.app.chat.answer(answer) == "awaiting_approval"
+            assert duck.of(ApprovalRequested)[-1].approval.kind.what == asked
+
+
+async def test_O6_without_a_copy_the_whole_network_is_asked_about(folder: Path):
+    for level in ("landlock", "none"):
+        step = decision("", run("true", "a.example"))
+        async with engine(folder, step, mode="auto", shell={"sandbox": level}) as duck:
+            assert await duck.app.chat.say("go") == "awaiting_approval"
+            (asked,) = (one.approval for one in duck.of(ApprovalRequested))
+            assert (asked.kind, asked.reasons) == (None, ("network",))
+            assert "# with network" in asked.difference

@@ -19,7 +19,7 @@ from duckflow.loops.thinking.pictures import find_pictures, media_of
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import KeptFiles
 from fakes import mcp_stdio
-from fakes.engine import decision, engine
+from fakes.engine import action, decision, engine
 from fakes.model_server import ModelServer
 from fakes.plays import asked_for, play
 from fakes.rows import every_row
@@ -213,3 +213,33 @@ def test_what_is_mentioned_is_known_by_content_and_read_beneath_the_folder(
 )
 def test_a_picture_is_known_by_its_first_bytes(data, media):
     assert media_of(data) == media
+
+
+@every_row("model", WIRES)
+async def test_a_verdict_compares_the_users_picture_with_the_one_that_was_made(folder: Path, model):
+    """A request such as "make it look like this picture" can be judged only by looking."""
+    (folder / "shot.png").write_bytes(PNG)
+    (folder / "page.png").write_bytes(OTHER)
+    answers = [
+        decision("", action("write_file", path="page.html", content="<h1>Duck</h1>\n")),
+        decision("", action("read_file", path="page.png")),
+        decision("It looks like that."),
+    ]
+    with ModelServer(play(decision("A duck."), *answers)) as server:
+        async with engine(folder, server=server, model=model) as duck:
+            await duck.app.chat.say("What is on @page.png?")
+            await duck.app.chat.say("Make the page look like @shot.png")
+    verdicts = [one.body for one in server.requests if asked_for(one.body) == "SatisfactionEvaluation"]
+    assert pictures_in(verdicts[-1]) == [("image/png", PNG), ("image/png", OTHER)]
+    assert "1. shot.png, from the user" in str(verdicts[-1])
+    assert "2. page.png, shown by [e" in str(verdicts[-1])
+
+
+async def test_an_evaluator_that_does_not_see_gets_no_pictures(folder: Path):
+    write = decision("", action("write_file", path="page.html", content="<h1>Duck</h1>\n"))
+    with ModelServer(play(write, decision("Like that."))) as server:
+        async with engine(folder, server=server, model=WIRES[0], sees=False) as duck:
+            await duck.app.chat.say("Make it look like @shot.png")
+    verdicts = [one.body for one in server.requests if asked_for(one.body) == "SatisfactionEvaluation"]
+    assert [pictures_in(body) for body in verdicts] == [[]]
+    assert "these pictures" not in str(verdicts)

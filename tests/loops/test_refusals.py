@@ -59,6 +59,19 @@ async def test_G1_H4_J3_a_no_with_a_reason_is_guidance_and_the_alternative_count
         assert not any(one.recovery for one in duck.of(Transition))
 
 
+async def test_G1_a_question_put_off_with_a_stop_is_asked_again_when_the_user_goes_on(tmp_path: Path):
+    async with engine(tmp_path, write("a.txt"), write("a.txt"), decision("done"), mode="ask") as duck:
+        assert await duck.app.chat.say("write a.txt") == "awaiting_approval"
+        assert await duck.app.chat.decline() == "interrupted"
+        assert (duck.state.refused, duck.state.asks_instead) == ((), False)
+        assert "The user said no" not in told(duck)
+        assert duck.state.request is not None
+        assert duck.state.request.objective.current.declined == (), "nothing was turned down"
+        assert await duck.app.chat.say("go on") == "awaiting_approval"
+        assert shown(duck) == ["a.txt", "a.txt"]
+        assert await duck.app.chat.answer(YES) == "done"
+
+
 async def test_G1_any_number_of_refusals_ends_in_no_consultation_and_costs_no_stamina(tmp_path: Path):
     drafts = [write(f"{number}.txt") for number in range(12)]
     async with engine(tmp_path, *drafts, mode="ask", max_loops=6) as duck:
@@ -124,6 +137,30 @@ async def test_G1_a_refused_draft_is_not_shown_again_the_model_is_told_once_then
         assert asked.choices == ("reconsider", "stop")
         assert await duck.app.chat.answer_in_words("write b.txt") == "awaiting_approval"
         assert shown(duck) == ["note.txt", "b.txt"]
+
+
+async def test_G1_C4_a_refused_draft_stays_refused_after_a_stop(tmp_path: Path):
+    """Words since then may want it after all: the model, which knows them, must propose it twice."""
+    again = [write("a.txt")] * 2
+    for words, asked in (("go on", False), ("write a.txt as you proposed first", True)):
+        answers = [write("a.txt"), write("b.txt"), *again, decision("done")]
+        async with engine(tmp_path, *answers, mode="ask") as duck:
+            assert await duck.app.chat.say("write something") == "awaiting_approval"
+            assert await duck.app.chat.answer(no("another name")) == "awaiting_approval"
+            assert await duck.app.chat.decline() == "interrupted"
+            outcome = await duck.app.chat.say(words)
+            assert outcome == ("awaiting_approval" if asked else "consultation"), words
+            assert shown(duck) == ["a.txt", "b.txt", *(["a.txt"] if asked else [])], words
+
+
+async def test_G1_words_after_a_bare_no_can_bring_the_draft_back(tmp_path: Path):
+    answers = [write("a.txt")] * 3 + [decision("done")]
+    async with engine(tmp_path, *answers, mode="ask") as duck:
+        assert await duck.app.chat.say("write a.txt") == "awaiting_approval"
+        assert await duck.app.chat.answer(NO) == "consultation"
+        assert await duck.app.chat.answer_in_words("oh, that was a slip: do it") == "awaiting_approval"
+        assert shown(duck) == ["a.txt", "a.txt"]
+        assert await duck.app.chat.answer(YES) == "done"
 
 
 async def test_G1_the_user_can_look_at_a_refused_draft_again(tmp_path: Path):

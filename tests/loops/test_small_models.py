@@ -7,12 +7,11 @@ from functools import partial
 from pathlib import Path
 
 from duckflow.config.settings import CheckSettings, ShellSettings
-from duckflow.domain.state import AgentState, Request, TranscriptEntry
+from duckflow.domain.state import AgentState, CommandRun, Request, TranscriptEntry
 from duckflow.domain.work.objective import TaskObjective
 from duckflow.evaluation.check_copies import OWN_PROGRAMS, CheckCopies
 from duckflow.evaluation.checks import Checks
-from duckflow.loops.thinking.messages import reads_of_named
-from duckflow.loops.thinking.small_models import WorkspaceLook
+from duckflow.loops.thinking.small_models import WorkspaceLook, names_file
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.shell import Shell
 from fakes.rows import every_row
@@ -32,8 +31,8 @@ async def looking_at(folder: Path) -> AsyncIterator[WorkspaceLook]:
         await shell.aclose()
 
 
-def named(text: str) -> list[object]:
-    return [action.args["path"] for action in reads_of_named(text, FILES)]
+def named(text: str) -> list[str]:
+    return [path for path in FILES if names_file(text, path)]
 
 
 @every_row(
@@ -107,6 +106,44 @@ async def test_J11_tests_that_fail_now_are_known(tmp_path: Path):
         assert await look.failing_tests(("test_stats.py",)) == frozenset()
 
 
+async def test_J11_small_talk_is_told_apart(tmp_path: Path):
+    talk = {
+        "hi there": "hello",
+        "thanks a lot": "welcome",
+        "ok bye": "bye",
+        "さようなら": "bye",
+        "ok": "next",
+    }
+    async with looking_at(tmp_path) as look:
+        for said, kind in talk.items():
+            entry = TranscriptEntry(role="user", text=said, said=True)
+            state = AgentState(request=Request(request_id="r", text=said), transcript=(entry,))
+            choices = await look.choices(state)
+            assert (choices.plain, choices.talk) == ("talk", kind), said
+
+
+async def test_J11_tests_whose_program_is_missing_are_run_all_the_same(tmp_path: Path):
+    """The real user had no pytest, was told to install it, and read below that the tests had passed."""
+    (tmp_path / "stats.py").write_text("def mean(v):\n    return sum(v) / len(v)\n")
+    test = "from stats import mean\n\ndef test_mean():\n    assert mean([1, 3]) =="
+    (tmp_path / "test_stats.py").write_text(f"{test} 2\n")
+    (tmp_path / "test_wrong.py").write_text(f"{test} 3\n")
+    missing = TranscriptEntry(
+        role="user",
+        text="$ python3 -m pytest -q\n/usr/bin/python3: No module named pytest",
+        evidence_id="e1",
+        operation="shell.run",
+    )
+    ran = CommandRun(command="python3 -m pytest -q", exit_code=1, evidence_id="e1")
+    asked = TranscriptEntry(role="user", text="run the tests", said=True)
+    state = AgentState(
+        request=Request(request_id="r", text="run the tests", commands=(ran,)), transcript=(asked, missing)
+    )
+    async with looking_at(tmp_path) as look:
+        choices = await look.choices(state)
+    assert [line[:18] for line in choices.own_runs] == ["- ✓ test_stats.py", "- ✗ test_wrong.py:"]
+
+
 async def test_J11_a_test_with_a_name_that_is_nowhere_is_no_draft_to_keep(tmp_path: Path):
     (tmp_path / "calc.py").write_text("def add(a, b):\n    return a + b\n")
     drafts = (("", 3), ("from calc import add\n", 3), ("from calc import add\n", 4))
@@ -176,3 +213,39 @@ async def test_J11_a_draft_is_checked_by_running_it_in_a_copy(tmp_path: Path):
     assert (better.failed, better.passed > 0, worse.failed > 0) == (0, True, True)
     assert better.rank > worse.rank
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_J11_what_the_user_asks_about_is_looked_at_first(tmp_path: Path):
+    """Asked what a project is for, the real model guessed. It named a wrong file where a name is defined."""
+    (tmp_path / "README.md").write_text("# Counts\n")
+    (tmp_path / "kana.py").write_text("x = 1\n" * 20 + "def hira2kata(text):\n    return text\n")
+    (tmp_path / "big.py").write_text("y = 1\n" * 5000)
+    async with looking_at(tmp_path) as look:
+
+        async def read(said: str) -> list[dict[str, object]]:
+            return [dict(one.args) for one in await look.look_first(AgentState(), said)]
+
+        assert (await read("What is this project?"))[0]["path"] == "README.md"
+        assert await read("hira2kata はどこで定義されていますか？") == [
+            {"path": "kana.py", "start": 21, "end": 71}
+        ]
+        (big,) = await read("explain big.py")
+        assert int(str(big["end"])) < 1500, "a small model reads a few hundred words in a second at best"
+        assert await read("hi") == await read("run kana.py") == []
+
+
+async def test_J11_the_file_that_the_words_name_is_the_one_to_write(tmp_path: Path):
+    for name in ("guess.py", "storage.py", "README.md"):
+        (tmp_path / name).write_text("x = 1\n")
+    async with looking_at(tmp_path) as look:
+
+        async def writes(said: str) -> str:
+            entry = TranscriptEntry(role="user", text=said, said=True)
+            state = AgentState(request=Request(request_id="r", text=said), transcript=(entry,))
+            return (await look.choices(state)).writes
+
+        assert await writes("add type hints to storage.py") == "storage.py"
+        assert await writes("write a test for guess.py") == "test_guess.py"
+        assert await writes("create hello.py that prints hello") == "hello.py"
+        assert await writes("move storage.py to store.py") == ""
+        assert await writes("make it faster") == ""

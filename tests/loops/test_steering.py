@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from duckflow.domain.commands import SayMessage
+from duckflow.domain.commands import RunShellCommand, SayMessage
 from duckflow.domain.events import (
     ActionFinished,
     ActionStarted,
@@ -48,6 +48,19 @@ async def test_C6_words_typed_while_the_model_thinks_outdate_its_actions(folder:
         finished = duck.state.finished
         assert finished is not None
         assert not any(one.declined for one in (*finished.objective.attempts, finished.objective.current))
+
+
+async def test_C6_words_typed_meanwhile_stop_no_look(folder: Path, gate: Gate):
+    (folder / "a.txt").write_text("known\n")
+    looks = decision("", action("read_file", path="a.txt"), WRITE)
+    async with engine(folder, gate.hold(looks), decision("", OTHER), decision("Done.")) as duck:
+        work = asyncio.ensure_future(duck.app.chat.say("Write a parser"))
+        await gate.wait_until_asked()
+        duck.app.session.steer(SayMessage(text=INSTEAD))
+        gate.open()
+        assert await work == "done"
+        ended = [(one.operation, one.declined) for one in duck.of(ActionFinished)][:2]
+        assert ended == [("file_ops.read_file", None), ("file_ops.write_file", "outdated")]
 
 
 async def test_C6_a_reply_that_would_end_the_work_does_not_end_it(folder: Path, gate: Gate):
@@ -97,13 +110,46 @@ async def test_C6_lines_are_heard_one_by_one_and_never_merged(folder: Path):
         assert told[1:] == [INSTEAD, "and add --version"]
 
 
-async def test_C6_what_is_said_during_the_verdict_goes_on_with_the_same_request(folder: Path):
-    answers = [decision("", WRITE), decision("Ok."), decision("", OTHER), decision("Ok, argparse.")]
-    async with engine(folder, *answers) as duck:
+async def test_C6_what_is_said_after_the_answer_waits_for_the_next_request(folder: Path):
+    async with engine(folder, decision("", WRITE), decision("Ok.")) as duck:
         steer_at(duck, Evaluated, INSTEAD)
         assert await duck.app.chat.say("Write a parser") == "done"
+        assert [one.text for one in duck.of(UserMessage)] == ["Write a parser"]
+        assert [one.text for one in duck.app.session.unheard if isinstance(one, SayMessage)] == [INSTEAD]
+
+
+async def test_C6_typed_commands_run_in_order_between_the_messages(folder: Path):
+    answers = [decision("", WRITE), decision("", OTHER), decision("Ok.")]
+    async with engine(folder, *answers) as duck:
+        typed = [RunShellCommand(command="cat a.txt"), SayMessage(text=INSTEAD)]
+
+        def watch(what: object) -> None:
+            if isinstance(what, StoredEvent) and isinstance(what.event, ActionStarted):
+                while typed:
+                    duck.app.session.steer(typed.pop(0))
+
+        duck.app.session.subscribe(watch)
+        assert await duck.app.chat.say("Write a parser") == "done"
+        order = [
+            one.text if isinstance(one, UserMessage) else one.operation
+            for one in duck.events
+            if isinstance(one, UserMessage) or (isinstance(one, ActionFinished) and one.by_user)
+        ]
+        assert order == ["Write a parser", "shell.run", INSTEAD]
+
+
+async def test_C6_a_typed_command_alone_neither_outdates_actions_nor_asks_the_model_again(folder: Path):
+    async with engine(folder, decision("", WRITE, OTHER), decision("Ok.")) as duck:
+        typed = [RunShellCommand(command="cat a.txt")]
+
+        def watch(what: object) -> None:
+            if isinstance(what, StoredEvent) and isinstance(what.event, ActionStarted) and typed:
+                duck.app.session.steer(typed.pop())
+
+        duck.app.session.subscribe(watch)
+        assert await duck.app.chat.say("Write a parser") == "done"
         assert (folder / "a.txt").read_text() == "argparse\n"
-        assert len(duck.of(RequestFinished)) == 1
+        assert [one.by_user for one in duck.of(ActionFinished)] == [False, False, True]
 
 
 FIRST = {"requirements": [{"requirement": "a parser is there"}, {"requirement": "it uses argv"}]}
@@ -184,14 +230,15 @@ async def test_C4_a_correction_after_a_stop_extends_the_request(folder: Path, ga
 
 async def test_C4_another_wish_after_a_stop_does_not_resume_the_work(folder: Path, gate: Gate):
     other = {"requirements": [{"requirement": "the capital is named"}], "replaces": True}
-    answers = [decision("", WRITE), gate.hold(decision("late")), decision("Paris.")]
-    async with engine(folder, *answers, listing(FIRST), listing(other)) as duck:
+    capital = decision("", action("write_file", path="b.txt", content="Paris\n"))
+    answers = [decision("", WRITE), gate.hold(decision("late")), capital, decision("Paris.")]
+    async with engine(folder, *answers, listing(FIRST), listing(other), CONTENT) as duck:
         await stopped(duck, gate, "Write a parser")
-        assert await duck.app.chat.say("What is the capital of France?") == "done"
+        wish = "Write the capital of France to b.txt, nothing else"
+        assert await duck.app.chat.say(wish) == "done"
         after = duck.state.finished
         assert after is not None
-        assert after.objective.request == "What is the capital of France?"
-        assert after.changed == ()
+        assert after.objective.request == wish
 
 
 async def test_C6_words_that_were_not_heard_before_a_stop_are_kept(folder: Path, gate: Gate):
@@ -205,3 +252,21 @@ async def test_C6_words_that_were_not_heard_before_a_stop_are_kept(folder: Path,
         assert [one.text for one in duck.of(UserMessage)] == ["Write a parser", INSTEAD]
         assert duck.of(RequestFinished)[-1].outcome == "interrupted"
         assert await duck.app.chat.say("go on") == "done"
+
+
+async def test_C4_a_question_after_a_stop_is_answered_and_nothing_goes_on(folder: Path):
+    """No tests, no verdict, no next attempt: only the user lets the work continue."""
+    (folder / "test_a.py").write_text("def test_a():\n    assert False\n")
+    first = decision("", action("write_file", path="a.py", content="x = 1\n"))
+    answers = [first, decision("a.py is written."), decision("", OTHER), decision("Done.")]
+    async with engine(folder, *answers, mode="ask", attended=True) as duck:
+        assert await duck.app.chat.say("Write a.py and more") == "awaiting_approval"
+        assert await duck.app.chat.decline() == "interrupted"
+        before = duck.state.seq
+        assert await duck.app.chat.say("How far are you?") == "pending_user"
+        assert not any(isinstance(one.event, ActionStarted | Evaluated) for one in since(duck, before))
+        assert await duck.app.chat.say("go on") == "awaiting_approval"
+
+
+def since(duck: Watched, seq: int) -> list[StoredEvent]:
+    return [*duck.app.log.load_after(duck.state.session_id, seq)]

@@ -54,12 +54,12 @@ async def test_M1_a_request_ends_with_what_was_made_what_ran_and_how_to_try_it(f
     wanted = {
         "en": [
             "📁 Created: app/hello.py · Changed: calc.py · Deleted: old.txt",
-            "✓ Run without errors: `python3 app/hello.py`",
+            "✓ Run without errors: $ python3 app/hello.py",
             "▶ Try it: python3 app/hello.py",
         ],
         "ja": [
             "📁 作成: app/hello.py · 変更: calc.py · 削除: old.txt",
-            "✓ エラーなしで実行: `python3 app/hello.py`",
+            "✓ 実行して成功: $ python3 app/hello.py",
             "▶ 試すには: python3 app/hello.py",
         ],
     }

@@ -119,6 +119,18 @@ async def test_G8_an_undo_can_be_taken_back_and_done_again(folder: Path):
         assert len(duck.of(Undone)) == 4
 
 
+async def test_G8_redo_brings_back_files_with_the_folders_that_undo_removed(folder: Path):
+    step = decision("", write("pkg/sub/a.txt", "one\n"), write("pkg/b.txt", "two\n"), next_step="done")
+    async with engine(folder, step) as duck:
+        await do(duck, "go")
+        for _ in range(2):
+            assert (await duck.app.undoing.undo_request()).left == ()
+            assert not (folder / "pkg").exists(), "the folders were made for these files"
+            assert (await duck.app.undoing.redo()).left == ()
+            assert (folder / "pkg/sub/a.txt").read_text() == "one\n"
+            assert (folder / "pkg/b.txt").read_text() == "two\n"
+
+
 async def test_G8_what_someone_else_changed_is_named_and_left(folder: Path):
     step = decision("", write("a.txt", "mine\n"), write("b.txt", "mine\n"), next_step="done")
     async with engine(folder, step) as duck:
@@ -292,3 +304,16 @@ async def test_G8_an_undo_that_did_nothing_does_not_say_that_something_was_taken
         (folder / "a.txt").write_text("someone else's\n")
         told = undo_text(await duck.app.undoing.undo())
     assert told.startswith("↩ Nothing was undone:\n  left a.txt as it is: someone has changed it since.")
+
+
+async def test_G8_caches_of_a_later_test_run_are_no_request_to_take_back_or_to_compare(folder: Path):
+    (folder / "a.txt").write_text("zero\n")
+    async with engine(folder, decision("", write("a.txt", "one\n"), next_step="done")) as duck:
+        await do(duck, "go")
+        await duck.app.dispatcher.run_typed("mkdir __pycache__ && echo x > __pycache__/a.pyc")
+        shown = await duck.app.undoing.diff()
+        assert "+one" in shown
+        assert "__pycache__" not in shown
+        report = await duck.app.undoing.undo_request()
+        assert files(folder) == {"a.txt": "zero\n"}
+        assert (report.covered, report.remaining) == ((), 0)

@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
-from duckflow.domain.events import DecisionMade, Evaluated, Reply
+from duckflow.domain.events import ActionStarted, DecisionMade, Evaluated, Reply, VerifySet
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.questions.consultation import ChooseWay
 from duckflow.i18n.catalogue import set_language
+from duckflow.tools.shell import RUN
 from duckflow.ui.views.goal import evaluation_text, goal_text
 from fakes.engine import action, decision, engine
 from fakes.model_server import ModelServer
 from fakes.plays import asked_for, play
+from fakes.repository import git, make_repository
 from fakes.rows import every_row
 
 CLAIM = "memo.md を作成しました。"
@@ -38,7 +40,7 @@ async def test_J3_G1_a_small_model_that_only_claims_a_refused_file_is_never_done
     answers = [json.dumps(wants), "# メモ\n", *[json.dumps(claims, ensure_ascii=False)] * 4]
     with ModelServer(play(*answers)) as server:
         async with engine(folder, server=server, mode="ask", small=True) as duck:
-            assert await duck.app.chat.say("買い物メモを memo.md に書いて") == "awaiting_approval"
+            assert await duck.app.chat.say("買い物メモが memo.md に必要です") == "awaiting_approval"
             outcome = await duck.app.chat.answer(AnswerApproval(yes=False, reason=guidance))
             if outcome == "consultation":
                 outcome = await duck.app.chat.choose(ChooseWay(choice="instruct", text="もっと短くして"))
@@ -71,7 +73,7 @@ async def test_J3_a_reply_that_only_claims_to_have_written_a_file_is_never_done(
     wants = json.dumps({"wants": "change", "operation": "write", "paths": ["memo.md"]})
     with ModelServer(play(claims, wants, "# メモ\n", "# メモ\n")) as server:
         async with engine(folder, server=server, small=True) as duck:
-            asked = "Write memo.md" if reply.isascii() else "買い物メモを memo.md に書いて"
+            asked = "memo.md please" if reply.isascii() else "買い物メモが memo.md に必要です"
             assert await duck.app.chat.say(asked) == "done"
             judged = [one.evaluation.done for one in duck.of(Evaluated)]
     assert judged == ([] if done else [False, True])
@@ -84,11 +86,35 @@ async def test_J11_a_small_model_that_is_done_has_closing_words_and_no_score_wit
         async with engine(folder, server=server, small=True) as duck:
             set_language("ja")
             assert await duck.app.chat.say("買い物メモを memo.md に書いて") == "done"
-            assert duck.of(Reply)[-1].text == "作業が終わりました。"
+            assert duck.of(Reply)[-1].text == "memo.md に書き込みました。内容をご確認ください。"
             shown = evaluation_text(duck.of(Evaluated)[-1])
-    assert shown.startswith("⚖ 要件を満たしました（Duckflow の確認による）\n")
+    assert shown.startswith("⚖ 書き込みました（動作は未確認です）\n")
     assert "動作は確認していません" in shown
     assert "%" not in shown
+
+
+@every_row(
+    ("path", "content", "told"),
+    [
+        ("hello.py", "print('hello')", "!python3 hello.py"),
+        ("ask.py", "print(input('Name? '))", "another terminal: python3 ask.py"),
+        ("my game.py", "if True:\n    print(1)", "!python3 'my game.py'"),
+        ("shapes.py", "def area(r):\n    return r", "“write a test for shapes.py”"),
+        ("index.html", "<p>Hello</p>", "open index.html in a browser"),
+        ("backup.js", "save()", "!node backup.js"),
+        ("memo.md", "# Memo", "read it over"),
+    ],
+)
+async def test_M1_what_was_written_without_a_test_ends_with_how_to_try_it(
+    tmp_path: Path, path: str, content: str, told: str
+):
+    folder = tmp_path / path.replace(".", "_")
+    folder.mkdir()
+    wants = {"wants": "change", "operation": "write", "paths": [path]}
+    with ModelServer(play(json.dumps(wants), content)) as server:
+        async with engine(folder, server=server, small=True) as duck:
+            assert await duck.app.chat.say("Please add the page or javascript we talked about") == "done"
+            assert told in duck.of(Reply)[-1].text
 
 
 async def test_J1_J3_a_reply_after_a_refused_change_is_no_talk(folder: Path):
@@ -226,3 +252,43 @@ async def test_J3_what_failed_last_goes_back_to_the_model_before_any_verdict(
         await duck.app.chat.say("Write b.txt")
         kinds = [type(one) for one in duck.events if isinstance(one, DecisionMade | Evaluated)]
     assert kinds == [DecisionMade, DecisionMade, Evaluated]
+
+
+@every_row(
+    ("writes", "runs"),
+    [(None, []), ("README.md", []), ("a.py", ["make test"])],
+)
+async def test_J3_the_projects_tests_run_only_after_a_change_of_more_than_prose(folder: Path, writes, runs):
+    (folder / "Makefile").write_text("test:\n\techo 1 passed\n")
+    acts = [action("write_file", path=writes, content="x = 1\n")] if writes else []
+    async with engine(folder, decision("It is a cart.", *acts), decision("Done."), attended=True) as duck:
+        duck.app.session.record(VerifySet(command="make test"))
+        await duck.app.chat.say("go")
+        ran = [one.action.args["command"] for one in duck.of(ActionStarted) if one.action.operation == RUN]
+        assert ran == runs
+
+
+async def test_J3_a_commit_does_not_hide_that_tests_failed_before_the_request(folder: Path):
+    make_repository(folder)
+    (folder / "Makefile").write_text("test:\n\t@echo 'FAILED test_a - AssertionError: 1 == 2'; exit 1\n")
+    (folder / "a.py").write_text("x = 0\n")
+    git(folder, "add", "-A")
+    git(folder, "commit", "--quiet", "-m", "first")
+    commit = {"operation": "shell.run", "args": {"command": "git add -A && git commit -qm more"}}
+    write = action("write_file", path="a.py", content="x = 1\n")
+    answers = [decision("I change it.", write, commit), decision("Done."), decision("Done.")]
+    async with engine(folder, *answers, attended=True, mode="auto") as duck:
+        duck.app.session.record(VerifySet(command="make test"))
+        assert await duck.app.chat.say("go") == "done"
+        (result,) = duck.of(Evaluated)[-1].results
+        assert (result.name, result.state, result.before) == ("make test", "failed", True)
+
+
+async def test_C3_a_question_before_the_first_change_waits_for_the_user(folder: Path):
+    """A plan that waits for a yes is no failed attempt, even if commands ran to make it."""
+    look = decision("I look.", {"operation": RUN, "args": {"command": "true"}})
+    no = {"requirement_scores": [{"requirement": "1", "score": 0}], "completion_recommendation": False}
+    answers = [look, decision("That is my plan. Shall I go ahead?")]
+    with ModelServer(play(*answers, SatisfactionEvaluation=[no])) as server:
+        async with engine(folder, server=server, attended=True, mode="auto") as duck:
+            assert await duck.app.chat.say("make a.txt, but plan it first") == "pending_user"

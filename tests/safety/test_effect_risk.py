@@ -182,6 +182,8 @@ CONTENT = [
     ("a compiled library", "x.so", 0o755, ELF, ("built",)),
     ("no program but its first bytes", "app", 0o755, "\x7fELF\x02\x01\0", ("executable",)),
     ("a script that begins so", "app", 0o755, "\x7fELF\nsh evil\n", ("executable",)),
+    ("a header with a line end", "app", 0o755, f"{ELF[:7]}\n{ELF[8:]}", ("executable",)),
+    ("a header alone", "app", 0o755, f"{ELF[:64]}\nsh evil\n", ("executable",)),
     ("a script like a program of DOS", "app", 0o755, "MZ=1\nsh evil\n", ("executable",)),
     ("a script like an archive", "app", 0o755, "PK\x03\x04\nsh evil\n", ("executable",)),
     ("a program of another machine", "app", 0o755, ELF[:18] + "\xf7\0" + ELF[20:], ("executable",)),

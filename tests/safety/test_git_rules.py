@@ -2,6 +2,8 @@
 
 import subprocess
 
+import pytest
+
 from duckflow.config.settings import GateSettings
 from duckflow.domain.files.effects import Effect, Effects
 from duckflow.safety.policy.effects import (
@@ -11,7 +13,7 @@ from duckflow.safety.policy.effects import (
     git_findings,
     told_apart,
 )
-from duckflow.safety.policy.git_config import read_settings
+from duckflow.safety.policy.git_config import GitPlaces, read_settings
 
 LIMITS = GateSettings()
 HEX = "0123456789abcdef" * 4
@@ -133,6 +135,14 @@ def test_recorded_solutions_and_repositories_hidden_in_git_ask_G10():
         ("modules/a/rr-cache/ab/postimage.1", b"evil"): "high",
         ("MERGE_RR", b"ab\tsrc/a.py\0"): "high",
         ("MERGE_RR", b""): "low",
+        ("rebase-apply/0002", b"diff --git a/.github/x b/.github/x"): "high",
+        ("worktrees/w/rebase-apply/2", b"diff"): "high",
+        ("merge_x/config", steered): "high",
+        ("BISECT_X/config", steered): "high",
+        ("NOTES_MERGE_WORKTREE/r/config", steered): "high",
+        ("index.stash.1/config", steered): "high",
+        ("sharedindex.1/config", steered): "high",
+        (f"NOTES_MERGE_WORKTREE/{HEX[:40]}", b"a note"): "low",
         ("refs/a/b/config", steered): "high",
         ("refs/a/b/CONFIG", HEX[:40].encode() + b"\n" + steered): "high",
         ("objects/ab/config.worktree", steered): "high",
@@ -239,6 +249,34 @@ def test_every_path_that_settings_lead_to_is_guarded_G9():
     assert judge(changed("src/a.py"), created("conf/other"), before=files).risk == "low"
 
 
+def test_paths_that_only_a_shell_finds_are_guarded_too_G9(tmp_path):
+    rows = (
+        (b"[gc]\n recentObjectsHook = ./t/recent\n", "t/recent"),
+        (b"[core]\n sshCommand = ssh -Ft/settings\n", "t/settings"),
+        (b"[core]\n pager = less --lesskey-src=t/keys\n", "t/keys"),
+        (b"[core]\n editor = PYTHONSTARTUP=t/start.txt python3\n", "t/start.txt"),
+        (b'[alias]\n x = "!cd t && ./deep"\n', "t/deep"),
+        (b'[alias]\n x = "!cd t && python3 deep.txt"\n', "t/deep.txt"),
+        (b'[alias]\n x = "!PATH=t/programs:$PATH run"\n', "t/programs/run"),
+        (b"[alias]\n x = !$PWD/t/w\n", "t/w"),
+        (b"[alias]\n x = !python3 -m t.mod\n", "t/mod.py"),
+        (b"[alias]\n x = !python3 -m t.mod\n", "t/mod/__main__.py"),
+        (b'[url "ext::./t/u "]\n insteadOf = https://x/\n', "t/u"),
+        (b'[remote "o"]\n url = ext::./t/u %S\n', "t/u"),
+        (b"[core]\n fsmonitor = ../" + tmp_path.name.encode() + b"/t/watch\n", "t/watch"),
+        (b"[core]\n fsmonitor = link\n", "t/real"),
+    )
+    (tmp_path / "t").mkdir()
+    (tmp_path / "link").symlink_to("t/real")
+    quiet = []
+    for settings, path in rows:
+        contents = FileVersions({".git/config": settings}.get, {}.get, GitPlaces(root=str(tmp_path)))
+        if "git_program" not in set(git_findings((changed(path),), contents)):
+            quiet.append((settings, path))
+        assert not set(git_findings((changed("src/main"), changed("x/other")), contents)), settings
+    assert quiet == []
+
+
 def test_a_setting_that_is_quoted_or_broken_does_not_empty_the_others_G9():
     hooks = b"[core]\n\thooksPath = tools/hooks\n"
     for more in (
@@ -279,3 +317,9 @@ def test_a_file_tool_is_judged_by_the_same_rules_G10():
     assert findings("h/pre-commit", b"") == {"git_program"}
     assert findings("b.txt", b"", moved_from="h/pre-commit") == {"git_program"}
     assert findings("b/config", b"") == set()
+
+
+@pytest.mark.xfail(strict=True, reason="known gap: see docs/safety.md")
+def test_a_program_that_only_a_script_of_git_names_is_guarded_G9():
+    files = {".git/config": b"[core]\n\tfsmonitor = t/watch\n", "t/watch": b"exec t/real\n"}
+    assert "git_program" in judge(changed("t/real"), before=files).reasons

@@ -1,6 +1,7 @@
 """A hard link gives a secret a harmless name: the strongest of all its names counts (SAFETY 4, L3, G7)."""
 
 import os
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from duckflow.domain.errors import ToolError
 from duckflow.loops.thinking.rules import RulesFiles
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.view.secret_index import SecretIndex
+from duckflow.tools.skills import find_skills
 
 
 @pytest.fixture
@@ -61,6 +63,27 @@ def test_L3_rules_are_no_other_name_of_a_secret(workspace: Workspace, secret: st
     rules = RulesFiles(workspace, ["AGENTS.md", "link.md"], 1_000).now
     assert "SECRET" not in rules.text + rules.short
     assert [one.key for one in rules.problems] == ["rules.unreadable"] * 2
+
+
+@pytest.mark.parametrize("secret", [".env", "../outside.txt"])
+def test_L6_a_skill_of_the_project_is_no_other_name_of_a_secret(workspace: Workspace, secret: str):
+    (workspace.root.parent / "outside.txt").write_text("SECRET")
+    place = workspace.root / ".agents/skills/x"
+    place.mkdir(parents=True)
+    os.link(workspace.root / secret, place / "SKILL.md")
+    assert find_skills(workspace, workspace.root.parent / "home") == ()
+
+
+def test_L3_rules_of_the_repository_above_lead_to_no_folder_of_duckflow(workspace: Workspace):
+    above = workspace.root.parent
+    (above / ".git").mkdir()
+    (workspace.root / "state").mkdir()
+    (workspace.root / "state/notes.md").write_text("SECRET")
+    (above / "AGENTS.md").write_text(f"See @{workspace.root.name}/state/notes.md")
+    with closing(Workspace(workspace.root, denied=[workspace.root / "state"])) as folder:
+        rules = RulesFiles(folder, ["AGENTS.md"], 1_000).now
+    assert "See @" in rules.text
+    assert "SECRET" not in rules.text
 
 
 def test_L3_rules_may_have_two_names_in_the_folder(workspace: Workspace):

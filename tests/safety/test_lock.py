@@ -1,5 +1,7 @@
 """Two sessions on one workspace: one works, the other learns which session has it (SAFETY 16)."""
 
+import hashlib
+import json
 import os
 import signal
 import subprocess
@@ -11,7 +13,7 @@ import pytest
 from duckflow.domain.errors import UsageError
 from duckflow.safety.files.lock import WorkspaceLock
 from duckflow.safety.files.workspace import Workspace
-from fakes.engine import decision, engine
+from fakes.engine import action, decision, engine
 
 HOLDER = """
 import sys, time
@@ -109,3 +111,32 @@ def test_M7_anybody_can_see_which_session_has_a_workspace_open(tmp_path: Path):
     other.take("s2", "/w")
     assert lock.holder() == "s2"
     other.release()
+
+
+def test_the_next_session_learns_that_the_last_one_was_killed(folder: Path, tmp_path: Path):
+    lock = lock_of(folder, tmp_path / "locks")
+    assert lock.take("first", str(folder)) == ""
+    text = lock._path.read_text()
+    lock.release()
+    assert lock.take("second", str(folder)) == ""
+    lock.release()
+    lock._path.write_text(text)  # as a kill leaves it
+    assert lock.take("third", str(folder)) == "first"
+    lock.release()
+
+
+async def test_a_new_session_gives_back_what_was_saved_when_the_last_one_was_killed(folder: Path):
+    """SAFETY 12: the user does not have to open the killed session again."""
+    (folder / "sub").mkdir()
+    place = folder / "sub" / "file"
+    place.write_text("old")
+    writes = action("write_file", path="sub/file", content="ours")
+    async with engine(folder, decision("", writes), decision("Done."), mode="auto") as duck:
+        await duck.app.chat.say("go")
+        lock, session_id = duck.app._lock._path, duck.state.session_id
+    old = hashlib.sha256(b"old").hexdigest()
+    saved = place.with_name(f".duckflow-{place.stat().st_ino:016x}-{old[:16]}.tmp")
+    saved.write_text("MINE")
+    lock.write_text(json.dumps({"pid": 1, "session": session_id, "since": "2026-01-01T00:00:00+00:00"}))
+    async with engine(folder, mode="auto"):
+        assert [(path.name, path.read_text()) for path in place.parent.iterdir()] == [("file", "MINE")]

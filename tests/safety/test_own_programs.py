@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 
 import duckflow
-from duckflow.config.places import cache_dir, state_dir
+from duckflow import Session
+from duckflow.config.places import cache_dir, checkouts_dir, data_dirs, state_dir
 from duckflow.domain.errors import UsageError, UserError
 from duckflow.domain.files.programs import find_program, program_environment
 from duckflow.safety.files.workspace import Workspace, refuse_unsuitable_folder
 from duckflow.safety.sandbox.view.git_settings import ignored_paths
 from duckflow.tools.searching.ripgrep import find_ripgrep
 from duckflow.ui.input.editor import find_editor
+from fakes.engine import decision, write_script
 
 
 def plant(file: Path, text="#!/bin/sh\ntouch planted\n") -> Path:
@@ -104,6 +106,24 @@ def test_SAFETY_21_folders_of_duckflow_are_refused(tmp_path):
         assert refused.value.key == "workspace.own_folder"
 
 
+async def test_SAFETY_21_of_the_data_folder_only_the_fleets_copies_are_no_folders_of_duckflow(
+    tmp_path, monkeypatch, own_home
+):
+    data, moved = own_home / ".local/share/duckflow", tmp_path / "servers"
+    monkeypatch.setenv("DUCKFLOW_SERVERS_DIR", str(moved))
+    for ours in (data, data / "mcp/a", data / "fleet", moved / "a"):
+        ours.mkdir(parents=True, exist_ok=True)
+        with pytest.raises(UsageError) as refused:
+            refuse_unsuitable_folder(ours, {}, data_dirs(), checkouts_dir())
+        assert refused.value.key == "workspace.own_folder"
+    refuse_unsuitable_folder(checkouts_dir() / "r1/project", {}, data_dirs(), checkouts_dir())
+    script = write_script(tmp_path / "script", [decision("Hello.")])
+    with pytest.raises(UsageError) as refused:
+        async with Session(data, model=f"scripted:{script}"):
+            pass
+    assert refused.value.key == "workspace.own_folder"
+
+
 @pytest.mark.parametrize(
     ("variable", "place"), [("DUCKFLOW_STATE_DIR", state_dir), ("DUCKFLOW_CACHE_DIR", cache_dir)]
 )
@@ -169,6 +189,10 @@ STARTS = re.compile(
     r"|os\.(?:exec|spawn|posix_spawn)\w*\(|os\.(?:system|popen)\(|pty\.spawn"
 )
 PLACES = {
+    "agents/process.py": "our own Python for an agent, which needs the keys as this process does",
+    "agents/joining.py": "git from outside the folder, with files of our own, no keys",
+    "fleet/publishing.py": "the user's git, to push when they ask for it, with their settings and logins",
+    "safety/sandbox/child/on_copy.py": "our own Python, in place of the process itself",
     "cli/web/launch.py": "the browser: found outside the workspace, no keys",
     "llm/local/process.py": "our own Python, not from the current folder",
     "llm/weights/wheels.py": "pip, pinned and with a hash",

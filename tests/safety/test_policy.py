@@ -85,6 +85,7 @@ def test_SAFETY_9_without_a_sandbox_every_command_asks(mode):
     for risk, remembered in product(("low", "medium", "high"), (True, False)):
         case = PolicyCase(effect="execute", risk=risk, sandboxed=False, remembered=remembered)
         assert (decide(mode, case).verdict, decide(mode, case).because) == ("ask", "no_sandbox")
+        assert decide("plan", case).verdict == "deny"
 
 
 def test_G3_auto_without_a_copy_is_edits():
@@ -195,4 +196,5 @@ def test_G3_each_cell_of_what_a_command_did(case, expected):
 def test_G3_always_is_never_offered_for_what_more_than_the_mode_asks_about():
     for case in (EffectsCase(risk="high"), EffectsCase(conflicts=True), EffectsCase(stopped=True)):
         assert not may_remember_effects(case)
-    assert may_remember_effects(EffectsCase(deletes=True, risk="medium"))
+    assert not may_remember_effects(EffectsCase(deletes=True, risk="medium"))
+    assert may_remember_effects(EffectsCase(risk="medium"))

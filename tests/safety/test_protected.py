@@ -43,6 +43,7 @@ START_UP = """
 .clisprc .eclrc .guile .racketrc .tclshrc .wishrc .expectrc .swiplrc .gprc .gaprc .scilab .gnuplot
 .mongorc.js .mongoshrc.js .duckdbrc .user.ini .mkshrc .shrc .yashrc .config/nushell/env.nu
 .config/elvish/rc.elv .rvmrc .shadowenv.d/1.lisp .flox/env.json .pkgx.yaml lefthook.json .lefthook.json
+irbrc .psysh.php startup.m .lite_project.lua
 lefthook-local.json .lefthook-local.yml lefthook-local.toml .config/lefthook.yml prek.toml
 captainhook.json grumphp.yml simple-git-hooks.json lint-staged.config.mjs .rusty-hook.toml hk.pkl
 .ycm_extra_conf.py .luarc.json rust-analyzer.toml .solargraph.yml .factorypath .nanorc .kakrc

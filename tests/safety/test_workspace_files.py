@@ -4,6 +4,7 @@ import errno
 import hashlib
 import os
 import resource
+import signal
 import socket
 import stat
 import tempfile
@@ -14,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duckflow.domain.errors import ToolError
-from duckflow.safety.files.atomic import is_temporary
+from duckflow.safety.files import atomic
 from duckflow.safety.files.confined_open import open_resolved, open_walking, rename_to_new
+from duckflow.safety.files.temporary import is_temporary
 from duckflow.safety.files.workspace import READ_CAP, Workspace
 
 
@@ -304,3 +306,56 @@ def test_nothing_stays_open(workspace, tmp_path):
             except ToolError:
                 pass
     assert len(list(Path("/dev/fd").iterdir())) == before
+
+
+def killed_at_the_exchange(act, save):
+    """Let a process do something to a file while its user saves it, and kill it before it can compare."""
+    child = os.fork()
+    if child == 0:
+        exchange, aside = atomic.put_in_place, atomic.move_aside
+
+        def kill(_at):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        def put(new, target, _is_expected):
+            save()
+            return exchange(new, target, kill)
+
+        def move(target, to, _is_expected):
+            save()
+            return aside(target, to, kill)
+
+        atomic.put_in_place, atomic.move_aside = put, move
+        try:
+            act()
+        finally:
+            os._exit(1)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+
+
+def test_a_save_at_the_moment_of_a_kill_comes_back_to_its_place(workspace, tmp_path):
+    """SAFETY 11: the content of the user is then under a temporary name."""
+    place = tmp_path / "sub" / "file"
+    for act, left in (
+        (lambda: workspace.write_text("sub/file", "ours"), "ours"),
+        (lambda: workspace.delete("sub/file"), None),
+    ):
+        place.parent.mkdir(exist_ok=True)
+        place.write_text("old")
+        killed_at_the_exchange(act, lambda: place.write_text("MINE"))
+        assert (place.read_text() if place.exists() else None) == left
+        workspace.sweep("sub/other")
+        assert [(path.name, path.read_text()) for path in place.parent.iterdir()] == [("file", "MINE")]
+
+
+def test_what_a_killed_write_replaced_does_not_come_back(workspace, tmp_path):
+    place = tmp_path / "file"
+    for act, left in (
+        (lambda: workspace.write_text("file", "ours"), ["file"]),
+        (lambda: workspace.delete("file"), []),
+    ):
+        place.write_text("old")
+        killed_at_the_exchange(act, lambda: None)
+        workspace.sweep("file")
+        assert [path.name for path in tmp_path.iterdir()] == left
+        assert not left or place.read_text() == "ours"

@@ -1,9 +1,13 @@
 """Requirements of a request (J1, K1)."""
 
 import json
+from datetime import UTC, datetime
 
 from duckflow.domain.errors import ProviderError, Unavailable
+from duckflow.domain.events import Event, RequestFinished, RequirementsFound, StoredEvent, UserMessage
 from duckflow.domain.model import ModelTraits, Usage
+from duckflow.domain.reduce.apply import apply
+from duckflow.domain.state import AgentState
 from duckflow.prompts.questions import SMALL_ANSWER
 from duckflow.services.evaluation import (
     MOST_REQUIREMENTS,
@@ -141,3 +145,28 @@ async def test_C6_new_words_are_read_beside_the_requirements_so_far():
     assert "Requirements so far:\n- a.py exists" in asked
     assert "Since then the user has said:\nb.py instead" in asked
     assert ([one.requirement for one in found.requirements], found.replaces) == (["b.py exists"], True)
+
+
+def applied(state: AgentState, event: Event) -> AgentState:
+    return apply(state, StoredEvent(seq=1, at=datetime(2026, 1, 1, tzinfo=UTC), event=event))
+
+
+async def test_C4_words_after_a_stop_may_ask_for_something_else():
+    said = UserMessage(request_id="r", text="which versions?")
+    stopped = RequestFinished(request_id="r", outcome="interrupted", exit_code=130)
+    state = AgentState()
+    for event in (UserMessage(request_id="r", text="make a.txt"), stopped, said):
+        state = applied(state, event)
+    assert state.request is not None
+    objective = state.request.objective
+    assert (objective.added, objective.stopped) == ("which versions?", True)
+    model = FakeModel(json.dumps({"requirements": [{"requirement": "name the versions"}], "replaces": True}))
+    question = extract_task_requirements(objective.request, "", (), objective.added, stopped=True)
+    found, _ = await put(model, question)
+    assert "The user stopped this work. After that the user has said:\nwhich versions?" in (
+        model.requests[0].messages[-1].text
+    )
+    state = applied(state, RequirementsFound(requirements=found.requirements, replaces=found.replaces))
+    assert state.request is not None
+    assert state.request.objective.request == "which versions?", "the stopped request is not taken up again"
+    assert not state.request.objective.stopped

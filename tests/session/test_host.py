@@ -1,8 +1,7 @@
 """M7: one session, one actor: it takes or refuses every command of every client, then carries it out."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, closing
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -41,24 +40,10 @@ from duckflow.session.local import LocalSession
 from duckflow.store.command_inbox import CommandInbox
 from fakes.engine import action, decision, write_script
 from fakes.gate import Gate
+from fakes.opened import opened
 
 WRITE = decision("I write it.", action("write_file", path="a.txt", content="one\n"))
 YES = AnswerApproval(yes=True)
-
-
-@asynccontextmanager
-async def opened(
-    folder: Path, *answers: str | dict[str, Any], driven: bool = False, mode: str = "ask"
-) -> AsyncGenerator[tuple[SessionHost, UpdateQueue]]:
-    script = write_script(folder.parent / "script.jsonl", answers)
-    quiet = {"checks.after_edit": False, "checks.before_verdict": False}
-    loaded = load(folder, trusted=False, flags={"llm.model": f"scripted:{script}", "mode": mode, **quiet})
-    updates = UpdateQueue()
-    host = await SessionHost.open(Opening(loaded, folder, attended=True), updates, driven=driven)
-    try:
-        yield host, updates
-    finally:
-        await host.aclose()
 
 
 async def test_a_client_sends_commands_and_sees_everything_that_comes_of_them(folder: Path):
@@ -101,7 +86,7 @@ async def test_commands_wait_their_turn_and_some_act_beside_the_work(folder: Pat
         assert (await host.send(StopBackground())).objection == "tasks.none"
         await host.send(CancelWork())
         assert (await first).outcome == "interrupted"
-        assert (await second).outcome == "done"
+        assert (await second).outcome == "pending_user", "a reply after a stop ends nothing"
         assert (await host.send(CancelWork())).objection == "clients.nothing_runs"
 
 
@@ -229,6 +214,7 @@ async def test_SAFETY_23_an_always_answer_can_be_kept_for_the_folder_and_revoked
         answer = AnswerApproval(yes=True, always=True)
         await host.send(AnswerShown(question_hash=hash_of(host.state.approval), answer=answer))
         assert (await host.send(kept)).objection == ""
+        assert host.state.allowed == (), "it is kept in one place, where another session can revoke it"
     kinds = ("b.txt", ".git/hooks/pre-commit", "sub/c.txt", "d.txt")
     async with opened(folder, written("b.txt"), decision("Done."), *map(written, kinds[1:])) as (host, _):
         client = LocalSession(host, load(folder, trusted=False, flags={}))

@@ -152,3 +152,10 @@ def test_the_oldest_pictures_give_way(kept, monkeypatch):
     monkeypatch.setattr(kept_files, "_PICTURE_BYTES", 25)
     digests = [kept.keep_picture("s", bytes([number]) * 10) for number in range(3)]
     assert [kept.picture(digest) is not None for digest in digests] == [False, True, True]
+
+
+def test_with_a_limit_of_zero_no_result_is_kept(path):
+    kept = KeptFiles(path, 0)
+    kept.keep_output("s", "e1", "long")
+    assert kept.output("s", "e1") is None
+    kept.close()

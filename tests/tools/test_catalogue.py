@@ -133,11 +133,12 @@ def test_numbers_in_quotes_are_numbers(catalogue):
 def test_what_the_prompt_says_of_each_operation(catalogue):
     assert tuple(tool.line for tool in catalogue.tools) == snapshot(
         (
-            "file_ops.read_file(path, start?, end?): the file at path, or its lines start to end",
+            "file_ops.read_file(path, start?, end?): the file at path, or its lines (PDF: pages) start to end",
             "file_ops.write_file(path, content): make or replace the file at path with content",
             "file_ops.edit_file(path, edits): change the file at path; edits: {find, replace} each, where find occurs once, or all: true",
             "file_ops.delete_file(path): remove the file at path",
             "file_ops.move_file(path, to): move or rename the file at path; to: its new path",
+            "file_ops.edit_cell(path, cell, change?, source?, kind?, to?): one cell of the notebook at path; change: replace or insert (source, kind), delete, move (to)",
             "file_ops.list_files(path?, pattern?, depth?): files below path that match pattern, depth folders deep",
             "file_ops.search(pattern, path?, glob?, context?): lines that match the regex pattern in path and glob, with context lines",
             "file_ops.outline(path): what path defines, by line",
@@ -164,11 +165,11 @@ def test_the_schemas_of_the_file_tools(catalogue):
                         "path": {"description": "the file, relative to the workspace", "type": "string"},
                         "start": {
                             "default": 1,
-                            "description": "first line, from 1",
+                            "description": "first line (PDF: page), from 1",
                             "minimum": 1,
                             "type": "integer",
                         },
-                        "end": {"description": "last line", "minimum": 1, "type": "integer"},
+                        "end": {"description": "last line (PDF: page)", "minimum": 1, "type": "integer"},
                     },
                     "required": ["path"],
                     "type": "object",
@@ -243,6 +244,35 @@ def test_the_schemas_of_the_file_tools(catalogue):
                         "to": {"description": "its new path; nothing may be there yet", "type": "string"},
                     },
                     "required": ["path", "to"],
+                    "type": "object",
+                },
+            ),
+            "file_ops.edit_cell": (
+                "write",
+                {
+                    "additionalProperties": False,
+                    "properties": {
+                        "path": {"description": "the file, relative to the workspace", "type": "string"},
+                        "cell": {
+                            "description": "its number from 1; insert: the number of the new cell",
+                            "minimum": 1,
+                            "type": "integer",
+                        },
+                        "change": {
+                            "default": "replace",
+                            "description": "the change",
+                            "enum": ["replace", "insert", "delete", "move"],
+                            "type": "string",
+                        },
+                        "source": {"description": "replace, insert: its whole new text", "type": "string"},
+                        "kind": {
+                            "description": "replace: by default as before; insert: code",
+                            "enum": ["code", "markdown", "raw"],
+                            "type": "string",
+                        },
+                        "to": {"description": "move: its new number", "minimum": 1, "type": "integer"},
+                    },
+                    "required": ["path", "cell"],
                     "type": "object",
                 },
             ),

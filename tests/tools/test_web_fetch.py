@@ -11,9 +11,10 @@ from duckflow.config.settings import WebSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import ActionFinished, ApprovalRequested
 from duckflow.domain.questions.approval import AnswerApproval
+from duckflow.safety import addresses
 from duckflow.safety.addresses import is_public
-from duckflow.tools import web
-from duckflow.tools.web import FetchPage, page_text, read_address, site_of, web_tools
+from duckflow.tools.web import pages
+from duckflow.tools.web.pages import FetchPage, page_text, read_address, site_of, web_tools
 from fakes.engine import decision, engine
 
 PAGE = """<html><head><title>A page</title><script>steal()</script></head><body><h1>Hello</h1><p>to&nbsp;you
@@ -72,7 +73,7 @@ async def test_pages_are_fetched_as_text_within_bounds_and_redirects_stay_on_the
     assert len(long) < 1_200
     assert long.endswith("red")
     assert "\x1b" not in long
-    monkeypatch.setattr(web, "MAX_BYTES", 1_000)
+    monkeypatch.setattr(pages, "MAX_BYTES", 1_000)
     assert (await fetched(f"{site}/long")).endswith("\n" + "a" * 1_000)
     assert "no text but image/png" in await fetched(f"{site}/image")
     assert "The answer was 404" in await fetched(f"{site}/gone")
@@ -92,6 +93,13 @@ async def test_private_networks_are_out_of_reach():
     assert [number for number in private.split() if is_public(number)] == []
     public = "93.184.215.14 8.8.8.8 2606:2800:220:1::1 2a00:1450::1 2001:4860:4860::8888 64:ff9b::808:808"
     assert [number for number in public.split() if not is_public(number)] == []
+
+
+async def test_a_public_address_of_this_machine_is_out_of_reach(monkeypatch):
+    assert addresses.is_own("127.0.0.1")
+    assert not addresses.is_own("93.184.215.14")
+    monkeypatch.setattr(addresses, "is_public", lambda _: True)
+    assert "private network" in await fetched("http://127.0.0.1:1/", private=False)
 
 
 def test_what_is_no_address_is_refused():

@@ -71,7 +71,11 @@ def test_G1_a_high_risk_shows_the_five_points_at_once_in_both_languages(language
 def test_G1_risk_and_reasons_stand_once(because: str, language: str):
     set_language(language)
     shown = approval_text(approval(because=because))
-    for word in {"en": ("high", "risk", "many files"), "ja": ("リスク", "多数のファイル")}[language]:
+    words = {
+        "en": ("high", "risk", "many files", "/undo"),
+        "ja": ("リスク", "多数のファイル", "/undo"),
+    }
+    for word in words[language]:
         assert shown.count(word) == 1, shown
 
 

@@ -20,6 +20,7 @@ from duckflow.store.command_inbox import CommandInbox
 from duckflow.ui.frontend import Frontend
 from fakes.conversation import conversation, program, ready
 from fakes.engine import action, decision
+from fakes.gate import Gate
 from fakes.second_window import SecondWindow, wait_until
 from fakes.terminal import Terminal
 
@@ -40,7 +41,7 @@ def test_M7_a_second_terminal_reads_along_answers_and_sees_what_was_answered_els
         attach = [*command, "sessions", "attach", session]
         with Terminal(attach, env={"DUCKFLOW_LANGUAGE": "en", **quiet}, warm=True) as second:
             second.wait_for("Allow it?")
-            assert "A second window on session" in second.text
+            assert "A second window on “Write a.txt”" in second.text
             second.type("y\r")
             first.wait_for("Written.")
             assert "answered in another window" in first.text
@@ -48,6 +49,7 @@ def test_M7_a_second_terminal_reads_along_answers_and_sees_what_was_answered_els
             assert (folder / "a.txt").read_text() == "neu\n"
 
             second.type("And b.txt\r")
+            second.wait_for("And b.txt")
             first.wait_for("And b.txt")
             second.wait_for("Write b.txt?")
             first.wait_until(lambda: first.text.count("Allow it?") > 1 or "Allow" in first.shown[-2])
@@ -66,6 +68,20 @@ def test_M7_a_second_terminal_reads_along_answers_and_sees_what_was_answered_els
             first.type("/quit\r")
             second.wait_for("no longer open")
             assert second.process.wait(120) == 0
+
+
+def test_M7_continuing_a_session_that_is_open_opens_a_second_window(folder: Path):
+    command, quiet = program()
+    with conversation(folder, decision("Hello."), decision("Again.")) as first:
+        ready(first)
+        first.type("Hi\r")
+        first.wait_for("Hello.")
+        again = [*command, "--continue", "--workspace", str(folder)]
+        with Terminal(again, env={"DUCKFLOW_LANGUAGE": "en", **quiet}, warm=True) as second:
+            second.wait_for("A second window on")
+            second.type("Once more\r")
+            first.wait_for("Again.")
+            second.wait_for("Again.")
 
 
 def test_M7_there_is_no_window_on_a_session_that_nobody_has_open(folder: Path):
@@ -98,3 +114,23 @@ async def test_what_a_second_window_sends_waits_without_secrets(folder: Path):
     assert stored[0].question_hash == "0" * 64
     assert key not in f"{stored}"
     assert "use " in stored[0].answer.reason
+
+
+def test_M7_a_message_of_a_second_window_is_shown_until_it_is_taken(folder: Path):
+    gate = Gate(folder.parent / "gate")
+    command, quiet = program()
+    with conversation(folder, gate.hold(decision("One.")), decision("Two.")) as first:
+        ready(first)
+        first.type("Begin\r")
+        first.wait_until(gate.asked)
+        with closing(SecondWindow()) as window:
+            session = window.session
+        attach = [*command, "sessions", "attach", session]
+        with Terminal(attach, env={"DUCKFLOW_LANGUAGE": "en", **quiet}, warm=True) as second:
+            second.wait_for("A second window")
+            second.type("and two\r")
+            second.wait_for("queued: and two")
+            gate.open()
+            second.wait_for("Two.")
+            assert "queued: and two" not in "\n".join(second.shown)
+            assert "> and two" in second.text

@@ -54,7 +54,9 @@ def test_C1_a_question_is_answered_and_tasks_are_shown_while_the_background_work
         terminal.type("/tasks\r")
         terminal.wait_for("1 of 1 tasks done")
         terminal.wait_for("● wrote a.txt")
-        assert any(line.startswith("▰▰▰▰▰▰▰▰▰▰ 1/1") for line in terminal.shown), "the bar above the prompt"
+        assert any(line.startswith("▰▰▰▰▰▰▰▰▰▰ tasks 1/1") for line in terminal.shown), (
+            "the bar above the prompt"
+        )
         terminal.type("/quit\r")
         assert terminal.wait_for_end() == 0
 

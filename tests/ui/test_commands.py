@@ -10,7 +10,7 @@ from prompt_toolkit.document import Document
 
 from duckflow.domain.commands import ForgetMemories, RateRequest, SessionResult, SetEffort
 from duckflow.domain.events import MemoryKept
-from duckflow.domain.extensions import Extensions, ServerReport
+from duckflow.domain.extensions import CustomCommand, Extensions, ServerReport
 from duckflow.domain.questions.approval import ApprovalScope
 from duckflow.domain.session_client import EarlierSession, PastMessage, Permission
 from duckflow.domain.state import AgentState, Request
@@ -23,6 +23,7 @@ from duckflow.ui.commands.table import (
     COMMANDS,
     TypedCommand,
     find_command,
+    find_custom,
     meant_command,
     read_command,
 )
@@ -40,7 +41,8 @@ def test_M2_every_command_is_there_with_an_action_and_help_in_both_languages():
     assert set(SPEC.split()) <= set(COMMANDS)
     assert set(COMMANDS) == set(ACTIONS)
     for language in ("en", "ja"):
-        assert all(f"commands.{name}" in entries(language) for name in COMMANDS)
+        known = entries(language)
+        assert all(f"commands.{name}" in known for name in COMMANDS)
 
 
 @pytest.mark.parametrize(
@@ -60,6 +62,8 @@ def test_M2_every_command_is_there_with_an_action_and_help_in_both_languages():
         ("/modle plan", TypedCommand("modle", "plan")),
         ("/redo", TypedCommand("undo", "redo")),
         ("/やり直し", TypedCommand("undo", "redo")),
+        ("/undo やり直し", TypedCommand("undo", "redo")),
+        ("／取り消し やり直し", TypedCommand("undo", "redo")),
         ("hello /help", None),
         ("/help\nand more", None),
         ("/mcp.notes.visit", None),
@@ -276,10 +280,12 @@ def test_M2_a_command_that_chooses_offers_lines_to_choose_from():
     engine: Any = SimpleNamespace(
         state=AgentState(session_id="s", model="a"),
         sessions=lambda: [EarlierSession("s", "this one", now), EarlierSession("e1", "Fix it", now)],
+        conversations=lambda: {"e1": "the parser is broken"},
         messages=lambda: [PastMessage(1, 1, now, "first"), PastMessage(2, 9, now, "second")],
         models=lambda: ["a", "b"],
         permissions=lambda: [Permission(kinds[0]), Permission(kinds[1], "here", "2026-01-02")],
         settings=lambda every: ['ui.notify = "off"  # default'],
+        servers=lambda: (ServerReport(name="docs", status="ready", what="docs", allowed=("search",)),),
     )
     wanted = {
         "/resume": ["/resume e1"],
@@ -287,7 +293,7 @@ def test_M2_a_command_that_chooses_offers_lines_to_choose_from():
         "/rewind": ["/rewind 2 ?", "/rewind 1 ?"],
         "/rewind 2 ?": ["/rewind 2", "/rewind 2 conversation", "/rewind 2 files"],
         "/model": ["/model a", "/model b"],
-        "/permissions": ["/permissions 1 ?", "/permissions 2 ?"],
+        "/permissions": ["/permissions 1 ?", "/permissions 2 ?", "/mcp"],
         "/permissions 1 ?": [
             "/permissions revoke 1",
             "/permissions keep 1",
@@ -316,3 +322,16 @@ def test_M2_a_list_is_searched_moved_through_and_cut_to_the_terminal():
     assert picker.chosen() == "/resume 7", "words in any order, as people type them"
     picker.filter("nothing")
     assert picker.chosen() is None
+    picker = Picker(
+        [Choice("/resume a", "hello"), Choice("/resume b", "hi", searched="the Parser is broken")]
+    )
+    picker.filter("parser")
+    assert picker.chosen() == "/resume b", "what was said is found, too"
+
+
+def test_a_command_of_ones_own_may_be_called_review_but_not_undo():
+    own = [CustomCommand(name=name, body="Read $1.") for name in ("review", "undo")]
+    found = find_custom("/review a.py", own)
+    assert found is not None
+    assert found.body == "Read a.py."
+    assert find_custom("/undo", own) is None

@@ -42,7 +42,7 @@ IN_WORDS = """\
    画面を作る。
 3. テストと記録（先に必要なステップ: 2）
    テストと記録を作る。
-許可しますか？"""
+お返事をどうぞ"""
 HELD_BACK = "テストが失敗しました。記録していません。"
 FAILING = """\
 import unittest
@@ -156,7 +156,7 @@ def test_B6_a_game_with_a_question_a_change_of_direction_a_stop_an_undo_and_a_co
             def ask_and_say(question: str, said: str, times: int = 1) -> str:
                 shown = window.wait(
                     lambda shown: (
-                        shown.count(question) == times and "許可しますか？" in shown.rpartition(question)[2]
+                        shown.count(question) == times and "お返事をどうぞ" in shown.rpartition(question)[2]
                     )
                 )
                 window.say(said)
@@ -185,7 +185,7 @@ def test_B6_a_game_with_a_question_a_change_of_direction_a_stop_an_undo_and_a_co
             window.keys("Escape")
             window.wait_for("バックグラウンドで実行中")
             window.keys("Escape")
-            window.wait_for("バックグラウンドの作業を止めました: 完了 1、失敗 1")
+            window.wait_for("バックグラウンドの作業を止めました: 完了 1、中断 1")
             window.wait_for_prompt()
             window.say("続けて")
             ask_and_say("test_board.py に書き込んでよいですか？", "はい")

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckflow.config.settings import DynamicLimits
@@ -42,7 +42,7 @@ def test_H6_the_bar_is_as_promised():
     assert bar(WELL) == "[ Duckflow | Mood: 😎(0.92) | Focus: 🧘(0.85) | Stamina: 💪(0.98) ]"
     assert bar(ILL) == "[ Duckflow | Mood: 😔(0.65) | Focus: 😵(0.25) | Stamina: 🤕(0.40) ]"
     set_language("ja")
-    assert bar(WELL).startswith("[ Duckflow | Mood:")
+    assert bar(WELL) == "[ Duckflow | 気分: 😎(0.92) | 集中力: 🧘(0.85) | 体力: 💪(0.98) ]"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,6 @@ def test_every_kind_of_question_has_a_word_in_the_status(language):
 
 
 @given(st.lists(events, max_size=12), st.sampled_from(["en", "ja"]))
-@settings(max_examples=150)
 def test_H6_J8_any_state_gives_a_text_of_bounded_length(happened, language):
     set_language(language)
     state = AgentState()

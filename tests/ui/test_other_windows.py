@@ -137,3 +137,21 @@ def test_M7_only_the_open_question_can_be_answered_and_only_as_it_offers():
         with failures.of(command):
             assert objection_to(command, state) == expected
     failures.report()
+
+
+def test_L8_the_mode_stays_with_the_session(folder: Path):
+    """After a fork and when it is continued, unless a flag says otherwise."""
+    where = ("--workspace", str(folder))
+    with conversation(folder, decision("Yes.")) as terminal:
+        ready(terminal)
+        terminal.type("/mode edits\r")
+        terminal.wait_for("Mode edits")
+        terminal.type("Hello\r")
+        terminal.wait_for("Yes.")
+        ready(terminal)
+        terminal.type("/fork\r")
+        terminal.wait_for("mode edits.")
+    with conversation(folder, decision("Yes."), args=("-c", *where)) as terminal:
+        terminal.wait_for("mode edits.")
+    with conversation(folder, decision("Yes."), args=("-c", "--mode", "plan", *where)) as terminal:
+        terminal.wait_for("mode plan.")

@@ -4,9 +4,12 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from duckflow.i18n.catalogue import entries
+from duckflow.ui.views.events import EventKind
 from source_tree import PACKAGE
 
 STATIC = PACKAGE / "ui/web/static"
@@ -18,10 +21,16 @@ MARKUP = re.compile(
 
 
 def test_M7_nothing_on_the_page_can_become_markup_or_comes_from_outside():
-    for file in (*STATIC.glob("*.js"), STATIC / "style.css", STATIC / "index.html"):
+    for file in (*STATIC.glob("*.js"), *STATIC.glob("*.css"), STATIC / "index.html"):
         assert not MARKUP.findall(file.read_text("utf-8")), file.name
     page = (STATIC / "index.html").read_text("utf-8")
     assert not re.findall(r"<script(?![^>]* src=)|<style|\son\w+=|\sstyle=", page), "nothing inline"
+
+
+def test_M7_screen_readers_hear_who_speaks():
+    for language in ("en", "ja"):
+        missing = [one for one in get_args(EventKind) if f"page.who.{one}" not in entries(language)]
+        assert not missing, language
 
 
 def test_M7_the_page_draws_what_it_is_told(tmp_path: Path):

@@ -1,11 +1,18 @@
 """G1, SAFETY 8: a question shows all that a yes covers, and only a yes is one."""
 
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
 
 from duckflow.domain.decision import Action
-from duckflow.domain.events import ApprovalRequested, RequestFinished
+from duckflow.domain.events import (
+    ActionFinished,
+    ActionStarted,
+    ApprovalRequested,
+    RequestFinished,
+    StoredEvent,
+)
 from duckflow.domain.extensions import Extensions
 from duckflow.domain.lines import TextLine
 from duckflow.domain.questions.approval import AnswerApproval, Approval, ApprovalScope
@@ -209,3 +216,28 @@ async def test_I6_a_consultation_takes_a_number_and_asks_again_for_anything_that
     assert "  1. " in writer.text
     assert len(keyboard.asked) == 4
     assert await questions(Keyboard(None), FakeWriter()).consult(CONSULTATION) is None
+
+
+async def test_G1_a_command_that_stands_above_the_question_is_not_repeated_in_it():
+    """A long one is cut there, so the question shows all of it."""
+    for command in ("make docs", f"echo {'x' * 120}"):
+        writer = FakeWriter()
+        asker = questions(Keyboard("y"), writer)
+        run = Action(operation="shell.run", args={"command": command})
+        ended = {
+            "action_id": "a",
+            "operation": "shell.run",
+            "outcome": "ok",
+            "evidence_id": "e1",
+            "exit_code": 0,
+        }
+        for event in (
+            ActionStarted(action_id="a", action=run, effect="execute"),
+            ActionFinished.model_validate({**ended, "text": "exit code 0", "exit_code": 0}),
+        ):
+            asker._context.screen(StoredEvent(seq=1, at=datetime.now(UTC), event=event))
+        action = Action(operation="shell.take_over", args={"command": command})
+        asked = approval(f"$ {command}\n+neu\n").model_copy(update={"action": action})
+        assert await asker.approve(asked) == AnswerApproval(yes=True)
+        assert writer.text.replace("\n", "").count(command) == 1
+        assert "+neu" in writer.text

@@ -88,14 +88,39 @@ def test_K6_thinking_that_is_over_is_folded_into_one_line_and_can_be_expanded(la
     assert writer.texts[-1] == THOUGHT
 
 
+def finished(operation: str, said: str, outcome: str = "ok") -> ActionFinished:
+    given = {"action_id": "a", "operation": operation, "outcome": outcome, "evidence_id": "e1", "text": said}
+    changed = ["a.py"] if operation == "file_ops.write_file" else []
+    code = 0 if operation == "shell.run" else None
+    return ActionFinished.model_validate({**given, "exit_code": code, "changed": changed})
+
+
+@every_row(
+    ("event", "full"),
+    [
+        (finished("shell.run", "exit code 0\n\n3 passed"), "✓ $\n\n3 passed"),
+        (finished("file_ops.read_file", "a.py (lines 1-1 of 1)\nx = 1"), "✓ を読みました\nx = 1"),
+        (finished("file_ops.search", "a.py:1: x"), "✓ 検索しました:\na.py:1: x"),
+        (finished("file_ops.write_file", "created a.py (1 lines)\nchecked: ruff ok"), "✓ に書き込みました"),
+        (finished("file_ops.edit_file", "a.py: no match", "failed"), "✗ 失敗: の編集"),
+    ],
+)
+def test_M4_the_whole_result_has_no_words_for_the_model(event, full):
+    set_language("ja")
+    writer = FakeWriter()
+    screen = Screen(writer)
+    screen(recorded(event))
+    screen.expand()
+    assert writer.texts[-1] == full
+
+
 def test_K6_the_newest_of_a_result_and_thinking_is_expanded():
     writer = FakeWriter()
     screen = Screen(writer)
     screen(ThinkingShown(text=THOUGHT))
-    result = {"action_id": "a", "operation": "shell.run", "outcome": "ok", "evidence_id": "e1"}
-    screen(recorded(ActionFinished.model_validate({**result, "text": "all of it"})))
+    screen(recorded(finished("shell.run", "exit code 0\nall of it")))
     screen.expand()
-    assert writer.texts[-1] == "all of it"
+    assert writer.texts[-1].splitlines()[-1] == "all of it"
 
 
 def test_K6_without_readable_thinking_nothing_is_said_of_it():
@@ -178,3 +203,10 @@ def test_K4_a_reply_that_was_cut_is_read_as_one(folder: Path):
         assert "asking again with more room." in terminal.text
         assert terminal.text.count("The answer is") == 1
         assert "The answer is forty-two, as it always was." in terminal.text
+
+
+def test_M1_a_long_message_shows_its_first_and_last_lines():
+    writer = FakeWriter()
+    Screen(writer).said("\n".join([*map(str, range(20)), "What is this?"]))
+    assert "8\n" in writer.text
+    assert "… 9 more lines\n  18\n  19\n  What is this?" in writer.text

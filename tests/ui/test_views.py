@@ -71,10 +71,13 @@ STATE = AgentState(
 )
 OPERATIONS = """
 file_ops.read_file file_ops.write_file file_ops.edit_file file_ops.delete_file file_ops.move_file
-file_ops.list_files file_ops.search file_ops.outline shell.run shell.start shell.read shell.stop
+file_ops.list_files file_ops.search file_ops.outline file_ops.edit_cell
+shell.run shell.start shell.read shell.stop
 shell.take_over plan_tool.propose plan_tool.get plan_tool.list plan_tool.approve plan_tool.update_step
 plan_tool.revise plan_tool.delete task_tool.generate_list task_loop.run task_loop.cancel
-memory.remember skill.read mcp.describe mcp.accept web.fetch
+memory.remember skill.read mcp.describe mcp.accept web.fetch web.search
+agent.explore agent.work agent.review review.report_finding
+code.definition code.references code.rename code.apply_rename code.diagnostics
 """.split()  # noqa: SIM905 - a list to read
 AROUND = EngineStatus(window=100_000, sandbox="none")
 DIFFERENCE = "--- a/a.py\n+++ b/a.py\n@@ -1,3 +1,3 @@\n 同じ行です\n-古い行\n+新しい行\n last\n"
@@ -108,7 +111,9 @@ def test_M1_H6_the_status_line_fits_every_width_and_shows_numbers_only_when_they
     assert all(one in shown for one in ("😎(0.92)", "😵(0.45)", "💪(0.98)", "ask")), "a vital is low"
     assert drawn(shown, columns) == shown.split("\n")
     if columns >= 80:
-        assert "[ Duckflow | Mood: 😎(0.92) | Focus: 😵(0.45) | Stamina: 💪(0.98) ]" in shown
+        names = ("Mood", "Focus", "Stamina") if language == "en" else ("気分", "集中力", "体力")
+        vitals = zip(names, ("😎(0.92)", "😵(0.45)", "💪(0.98)"), strict=True)
+        assert f"[ Duckflow | {' | '.join(f'{name}: {value}' for name, value in vitals)} ]" in shown
         assert "gpt-6.1-terra" in shown
         assert ("no sandbox" if language == "en" else "サンドボックスなし") in shown
 
@@ -116,10 +121,11 @@ def test_M1_H6_the_status_line_fits_every_width_and_shows_numbers_only_when_they
 def test_H6_the_whole_bar_appears_for_low_or_moving_vitals_with_a_consultation_and_if_wanted():
     well, lower = Vitals(), Vitals(focus=0.6)
     moved = AgentState(vitals=lower, vitals_over_time=(well, lower))
-    asked = AgentState(
-        consultation=Consultation(
-            consultation_id="c", kind="oracle", situation="consultation.oracle", choices=("rest",)
-        )
+    oracle = Consultation(
+        consultation_id="c", kind="oracle", situation="consultation.oracle", choices=("rest",)
+    )
+    asked, plain = (
+        AgentState(consultation=oracle.model_copy(update={"kind": kind})) for kind in ("oracle", "instead")
     )
     for state, busy_s, wanted, whole in (
         (AgentState(), None, False, False),
@@ -128,6 +134,7 @@ def test_H6_the_whole_bar_appears_for_low_or_moving_vitals_with_a_consultation_a
         (moved, 1.0, False, True),
         (moved, None, False, False),
         (asked, None, False, True),
+        (plain, None, False, False),
     ):
         shown = joined(bar_lines(state, EngineStatus(all_vitals=wanted), 120, busy_s))
         assert ("Mood: " in shown) == whole, (state.vitals, busy_s, shown)
@@ -155,7 +162,7 @@ def test_the_lines_above_the_prompt_show_reply_output_tasks_queue_and_one_plain_
     shown = joined(activity.lines(STATE, ["次のお願い " * 30], columns))
     assert drawn(shown, columns) == shown.split("\n")
     assert "99999 行目の出力" in shown
-    assert "▰▰▰▰▰▱▱▱▱▱ 1/2 $ pytest -q" in shown
+    assert f"▰▰▰▰▰▱▱▱▱▱ {'tasks' if language == 'en' else '作業'} 1/2 $ pytest -q" in shown
     assert "次のお願い" in shown
     assert ("🦆 looking for the bug…" if language == "en" else "🦆 バグを探しています…") in shown
 
@@ -331,7 +338,7 @@ def test_a_no_of_the_user_is_told_by_their_answer_alone():
     tell(writer, "file_ops.write_file", {}, **refused, declined="now")
     assert writer.text == ""
     tell(writer, "file_ops.write_file", {}, **refused, declined="before")
-    assert writer.text == "⊘ お断りになった案と同じなので、もう一度は表示しません。"
+    assert writer.text == "⊘ お断りになった案と同じだったので、モデルに差し戻しました。"
 
 
 def test_C5_what_was_begun_before_a_crash_is_told_by_what_was_found_not_by_a_line_without_a_name():
@@ -343,7 +350,7 @@ def test_C5_what_was_begun_before_a_crash_is_told_by_what_was_found_not_by_a_lin
 
 def test_every_operation_there_is_has_words():
     catalogue = entries("en")
-    named = {operation.replace(".", "_") for operation in OPERATIONS}
+    named = {operation.replace(".", "_") for operation in OPERATIONS} | {"agent_take_over"}
     assert {key.partition(".")[2] for key in catalogue if key.startswith("did.")} == named
     assert {key.partition(".")[2] for key in catalogue if key.startswith("doing.")} == named
 
@@ -385,3 +392,9 @@ def test_M4_what_was_wrong_with_a_models_answer_is_not_told_in_english_on_a_japa
     assert "the answer is empty" in error_text(error)
     set_language("ja")
     assert not re.search("[A-Za-z]", error_text(error))
+
+
+def test_M4_work_that_the_user_stopped_is_told_once():
+    writer = FakeWriter()
+    tell(writer, "agent.work", {}, text="Stopped by the user while it ran.", outcome="unknown")
+    assert writer.text == "■ Stopped: agents work"

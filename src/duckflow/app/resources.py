@@ -11,7 +11,7 @@ from duckflow.app.extensions import LoadedExtensions
 from duckflow.app.opening import Opening
 from duckflow.app.places import COPIES, open_kept_files, open_log
 from duckflow.config.grants import Grants
-from duckflow.config.places import cache_dir, config_dir, state_dir
+from duckflow.config.places import checkouts_dir, closed_dirs, data_dirs, state_dir
 from duckflow.domain.errors import UsageError
 from duckflow.domain.files.programs import find_program, program_environment
 from duckflow.evaluation.check_copies import OWN_PROGRAMS, CheckCopies
@@ -29,6 +29,7 @@ from duckflow.safety.redaction.redactor import Redactor
 from duckflow.safety.redaction.values import known_secrets
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.store.event_log import SqliteEventLog
+from duckflow.tools.code.intelligence import CodeIntelligence
 from duckflow.tools.searching.ripgrep import find_ripgrep
 from duckflow.tools.skills import user_skills
 
@@ -40,11 +41,11 @@ class SessionResources:
         self, opening: Opening, env: Mapping[str, str], extensions: LoadedExtensions, stack: AsyncExitStack
     ) -> None:
         settings = opening.loaded.settings
-        closed = (state_dir(), config_dir(), cache_dir())
+        closed = closed_dirs()
         with ExitStack() as opened:
             self.log = opened.enter_context(closing(opening.log or open_log()))
             self.kept = opened.enter_context(closing(open_kept_files(settings)))
-            refuse_unsuitable_folder(opening.folder, env, closed)
+            refuse_unsuitable_folder(opening.folder, env, (*closed, *data_dirs()), checkouts_dir())
             self.workspace = opened.enter_context(closing(Workspace(opening.folder, denied=closed)))
             redactor = Redactor(known_secrets(env, settings.shell.tokens.values()))
             self.session = _open_session(opening, self.log, self.workspace, redactor)
@@ -65,11 +66,17 @@ class SessionResources:
         self.deletions = Deletions()
         self.gate = Gate(*gate, self.shell.git_places, self.grants, self.deletions)
         self.effects = CommandEffects(self.shell, self.workspace, settings.gate, self.grants, self.deletions)
-        copies = CheckCopies(self.workspace, self.shell, open_shell)
+        self.check_copies = CheckCopies(self.workspace, self.shell, open_shell)
         self.checks = Checks(
-            copies, settings.checks, lambda name: find_program(name, root, env), extensions.checkers
+            self.check_copies,
+            settings.checks,
+            lambda name: find_program(name, root, env),
+            extensions.checkers,
         )
         stack.push_async_callback(self.checks.aclose)
+        content = self.kept.content
+        self.code = CodeIntelligence(self.workspace, settings, closed, env, content, self.ripgrep)
+        stack.push_async_callback(self.code.aclose)
         hooks = [hook for listed in extensions.hooks for hook in listed.hooks]
         self.hooks = Hooks(self.session, hooks, _hook_shell(root, env))
 

@@ -60,10 +60,11 @@ def _start() -> NoReturn:
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"{__version__}\n")
         sys.exit(0)
-    from duckflow.cli.plain_flags import read_options, read_run_flags, with_run_named  # noqa: PLC0415 - imports nothing
+    from duckflow.cli import plain_flags  # noqa: PLC0415 - imports nothing
 
-    sys.argv[1:] = with_run_named(sys.argv[1:])
-    options, run_options = read_options(sys.argv[1:]), read_run_flags(sys.argv[1:])
+    sys.argv[1:] = plain_flags.with_command_first(plain_flags.with_run_named(sys.argv[1:]))
+    options = plain_flags.read_options(sys.argv[1:])
+    run_options = plain_flags.read_run_flags(sys.argv[1:])
     from duckflow.cli.exit import run_to_end  # noqa: PLC0415 - as above
     from duckflow.config.startup_language import configured_language  # noqa: PLC0415 - as above
     from duckflow.i18n.catalogue import detect, set_language  # noqa: PLC0415 - as above

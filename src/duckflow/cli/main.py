@@ -23,8 +23,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (single.run, single.acp, single.doctor, single.stats, single.web):
-    app.command(_command.__name__, help=text(f"help.{_command.__name__}"))(_command)
+for _command in (single.run, single.try_, single.review, single.acp, single.doctor, single.stats, single.web):
+    app.command(_command.__name__.rstrip("_"), help=text(f"help.{_command.__name__.rstrip('_')}"))(_command)
 
 GROUPS = ("model", "config", "sessions", "audit", "prompt", "memory", "fleet", "mcp")
 """Commands with subcommands, each in a module of `cli/commands/`."""

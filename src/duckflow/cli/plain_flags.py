@@ -38,6 +38,7 @@ class RunFlags(NamedTuple):
     json: bool = False
     trust: bool = False
     steer: bool = False
+    summary: Path | None = None
 
 
 def _mode(word: str) -> Mode:
@@ -65,6 +66,7 @@ _RUN: Readers = {
     "--verify": str,
     "--resume": str,
     "--answer": str,
+    "--summary": Path,
 }
 """Flags that take a value, and the function that parses it or, in doubt, raises ValueError."""
 
@@ -95,6 +97,19 @@ def with_run_named(arguments: Sequence[str]) -> list[str]:
     return ["run", *arguments[:place], *arguments[place + 1 :]]
 
 
+def with_command_first(arguments: Sequence[str]) -> list[str]:
+    """Move flags that precede `run` or `resume` behind it, where they take effect."""
+    place = 0
+    while place < len(arguments) and arguments[place].startswith("-"):
+        name, given, _ = arguments[place].partition("=")
+        if name not in _CONVERSATION and name != "--trust":
+            return [*arguments]
+        place += 2 if name in _CONVERSATION and not given else 1
+    if arguments[place : place + 1] not in (["run"], ["resume"]):
+        return [*arguments]
+    return [arguments[place], *arguments[:place], *arguments[place + 1 :]]
+
+
 def read_run_flags(arguments: Sequence[str]) -> RunFlags | None:
     """Read the flags of `duckflow run`; None if the arguments may mean something else."""
     read = _read(arguments[1:], _RUN, ("--json", "--trust", "--steer")) if arguments[:1] == ["run"] else None
@@ -115,7 +130,7 @@ def _read(
         word = rest.pop(0)
         name, given, value = word.partition("=")
         field = name.removeprefix("--").replace("-", "_")
-        if not word.startswith("-"):
+        if not word.startswith("-") or word == "-":
             words.append(word)
         elif word in switches:
             flags[field] = True

@@ -68,13 +68,15 @@ class McpServer(Frozen):
 
 def user_variables(said: str) -> set[str]:
     """Return the variables of the user that a server's settings name."""
-    return {found[1] for found in VARIABLE.finditer(said)} - {*WORKSPACE_NAMES}
+    return {found[1] for found in VARIABLE.finditer(said)} - {*WORKSPACE_NAMES, WORKSPACE_NAME}
 
 
 VARIABLE = lazy_regex(r"\$\{(\w+)(?::-([^}]*))?\}")
 """Place in a command, address, variable or header that is filled when the server is started."""
 WORKSPACE_NAMES = ("workspaceFolder", "CLAUDE_PROJECT_DIR")
 """Names in such a place that stand for the workspace."""
+WORKSPACE_NAME = "workspaceFolderBasename"
+"""Name in such a place that stands for the last part of the workspace's path."""
 
 _HTTP = lazy_regex(r"https?://[^/\s@]+(/\S*)?$")
 _LOOPBACK = lazy_regex(r"http://(localhost|127\.\d+\.\d+\.\d+|\[::1\])[:/]")

@@ -7,12 +7,23 @@ from pathlib import Path
 
 from duckflow.domain.errors import UserError
 
+STATE = "DUCKFLOW_STATE_DIR"
+"""Variable that names the folder for sessions."""
+OUTER_STATE = "DUCKFLOW_OUTER_STATE_DIR"
+"""Variable that names, for an agent, the folder with the sessions of the user."""
+_SERVERS = "DUCKFLOW_SERVERS_DIR"
 _PRIVATE = 0o700
 
 
 def state_dir() -> Path:
     """Return the folder for sessions. It is created if missing, and only the user can read it."""
-    return _created("DUCKFLOW_STATE_DIR", "state")
+    return _created(STATE, "state")
+
+
+def closed_dirs() -> tuple[Path, ...]:
+    """Return Duckflow's own folders, which tools and commands can't see."""
+    outer = _given(OUTER_STATE)
+    return (state_dir(), config_dir(), cache_dir(), *((outer,) if outer else ()))
 
 
 def config_dir() -> Path:
@@ -30,6 +41,11 @@ def checkouts_dir() -> Path:
     return _created("DUCKFLOW_FLEET_DIR", "data", "fleet")
 
 
+def data_dirs() -> tuple[Path, ...]:
+    """Return the folders with the fleet's copies and the homes of MCP servers. They are not created."""
+    return (_usual("data"), *filter(None, (_given(_SERVERS),)))
+
+
 def server_home(server: str) -> Path:
     """Return the folder that an MCP server sees as its home: its caches and data. Created if missing."""
     return _create(servers_dir() / server, ours=True)
@@ -37,7 +53,7 @@ def server_home(server: str) -> Path:
 
 def servers_dir() -> Path:
     """Return the folder with the homes of MCP servers. It is created if missing."""
-    return _created("DUCKFLOW_SERVERS_DIR", "data", "mcp")
+    return _created(_SERVERS, "data", "mcp")
 
 
 def remove_server_homes(server: str) -> None:

@@ -11,11 +11,13 @@ from duckflow.domain.frozen import Frozen
 from duckflow.domain.hosts import Host
 from duckflow.domain.model import EffortChoice
 from duckflow.domain.modes import Mode
+from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.transitions import Transitions
 
 SandboxChoice = Literal["auto", "bubblewrap", "namespaces", "landlock", "external", "none"]
 Language = Literal["auto", "ja", "en"]
 Name = Annotated[str, Field(min_length=1, max_length=500)]
+Suffix = Annotated[str, Field(pattern=r"^\.[\w.+-]{1,20}$")]
 Count = Annotated[int, Field(ge=1, le=10_000_000)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Window = Annotated[int, Field(ge=512, le=10_000_000)]
@@ -305,11 +307,53 @@ class SkillSettings(Frozen):
     """Maximum tokens of the skills' names and descriptions in each prompt."""
 
 
+class AgentSettings(Frozen):
+    """Agents: helpers of the model that explore or work on copies of the folder."""
+
+    enabled: bool = True
+    """Let the model start agents."""
+
+    parallel: Annotated[int, Field(ge=1, le=16)] = 4
+    """Agents that work at the same time; with the embedded model it is one."""
+
+
+class ServerCommand(Frozen):
+    """A language server that Duckflow does not know."""
+
+    command: Annotated[tuple[Name, ...], Field(min_length=1)]
+    """Program and its arguments, so that it speaks over its standard input and output."""
+
+    suffixes: Annotated[tuple[Suffix, ...], Field(min_length=1)]
+    """Ends of the names of the files it is for, such as `.zig`."""
+
+
+class CodeSettings(Frozen):
+    """Code intelligence from the language servers that you have installed."""
+
+    enabled: bool = True
+    """Use language servers; they run in the sandbox, with the limits of commands."""
+
+    idle_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 600.0
+    """Seconds after which a server that is not used is stopped."""
+
+    servers: dict[Name, ServerCommand] = Field(default_factory=dict[str, ServerCommand])
+    """More servers, each in a table `[code.servers.NAME]`; a known name replaces that server."""
+
+
 class TracingSettings(Frozen):
     """Tracing with OpenTelemetry."""
 
     enabled: bool = False
     """Record requests, model calls, actions and checks as spans; see docs/tracing.md."""
+
+
+_ADDRESS = lazy_regex(r"https?://[^\s/@]+(/\S*)?")
+
+
+def _search_service(given: str) -> str:
+    if given in ("", "brave", "exa", "model") or _ADDRESS.fullmatch(given):
+        return given
+    raise ValueError("is no search service: use brave, exa, model, or the address of a SearXNG")
 
 
 class WebSettings(Frozen):
@@ -318,11 +362,31 @@ class WebSettings(Frozen):
     fetch: bool = False
     """Offer `web.fetch`; you are asked for each site."""
 
+    search: Annotated[str, AfterValidator(_search_service)] = ""
+    """Offer `web.search` by this service: `brave` or `exa` (with BRAVE_API_KEY or EXA_API_KEY), the address
+    of a SearXNG, or `model` for the search of your model's provider (OpenAI, Anthropic)."""
+
     private: bool = False
     """Allow fetching from this machine and from private networks."""
 
     max_chars: Annotated[int, Field(ge=500, le=1_000_000)] = 30_000
     """Characters of a page that are kept, half from its beginning and half from its end."""
+
+
+class FleetSettings(Frozen):
+    """Notices of the fleet's workers when a run asks or ends."""
+
+    command: str = ""
+    """Shell command to run for each notice, which it gets as JSON on its standard input."""
+
+    webhook: str = ""
+    """Address to send each notice to: `https://…`, or `http://` on this machine. Redirects are refused."""
+
+    timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 10.0
+    """Time limit of the command, and of a request to the webhook."""
+
+    tries: Annotated[int, Field(ge=1, le=20)] = 6
+    """Number of tries for a notice that fails, at growing intervals."""
 
 
 class Settings(Frozen):
@@ -350,4 +414,7 @@ class Settings(Frozen):
     shell: ShellSettings = ShellSettings.model_construct()
     mcp: McpSettings = McpSettings.model_construct()
     web: WebSettings = WebSettings.model_construct()
+    agents: AgentSettings = AgentSettings.model_construct()
     gate: GateSettings = GateSettings.model_construct()
+    code: CodeSettings = CodeSettings.model_construct()
+    fleet: FleetSettings = FleetSettings.model_construct()

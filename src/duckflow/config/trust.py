@@ -21,6 +21,7 @@ TRUST_FILE = "trust.json"
 PROJECT_HOOKS = ".agents/hooks.json"
 PROJECT_SERVERS = ".mcp.json"
 PROJECT_COMMANDS = (".agents/commands", ".claude/commands")
+PROJECT_AGENTS = (".agents/agents", ".claude/agents")
 _HOOK_SCRIPTS = ".agents/hooks"
 _MOST_FILES, _MOST_FOLDERS = 200, 5
 
@@ -61,11 +62,15 @@ def trust_state(folder: Path) -> Trust:
 
 
 def acting_files(folder: Path) -> list[str]:
-    """Return the project's files that affect Duckflow: configuration, hooks, scripts, servers, commands."""
+    """Return the project's files that affect Duckflow: settings, hooks, servers, commands, agents."""
     alone = [
         name for name in (PROJECT_FILE, PROJECT_HOOKS, PROJECT_SERVERS) if os.path.lexists(folder / name)
     ]
-    found = [path for below in (_HOOK_SCRIPTS, *PROJECT_COMMANDS) for path in files_below(folder, below)]
+    found = [
+        path
+        for below in (_HOOK_SCRIPTS, *PROJECT_COMMANDS, *PROJECT_AGENTS)
+        for path in files_below(folder, below)
+    ]
     return [*alone, *sorted(found)[:_MOST_FILES]]
 
 

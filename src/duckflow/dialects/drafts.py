@@ -4,11 +4,11 @@ The first draft is greedy. If the checks find a fault in it, more are sampled wi
 seeds, and the draft that passes most checks is used (J11). A draft that starts to repeat itself is cut.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from itertools import takewhile
 from time import monotonic
 
-from duckflow.dialects.compact_prompt import ContentPrompt
+from duckflow.dialects.compact_prompt import ContentPrompt, with_blank_lines
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.model import ModelClient, ModelRequest, Usage
 from duckflow.domain.patterns import lazy_regex
@@ -56,30 +56,37 @@ async def draft(
     failed_attempts: int,
     current: str | None,
     must_change: bool,
+    is_unchanged: Callable[[str], bool] | None = None,
+    may_be_empty: bool = False,
+    avoided: Collection[str] = (),
 ) -> tuple[str | None, Usage]:
     """Return the best draft (None if none was complete) and the usage of all drafts.
 
-    Sampling stops once a draft has no fault or the limits are reached. If the file must change, as after a
-    failed attempt, a draft equal to its current content is used only if there is no other.
+    Sampling stops once a draft has no fault or the limits are reached. After an unusable draft there is a
+    second one even if the time is over. If the file must change, as after a failed attempt, a draft equal to
+    its current content is used only if there is no other; `is_unchanged` tells which ones count as equal.
+    The `avoided` contents, which the user refused, are never used.
     """
     drafts: dict[str, DraftCheck] = {}
     unchanged: str | None = None
     usage, start = Usage(), monotonic()
     for number in range(limits.most):
-        if number and monotonic() - start > limits.seconds:
+        if number and monotonic() - start > limits.seconds and (drafts or number > 1):
             break
         drawn = failed_attempts * limits.most + number
         asked = replace(wanted, temperature=_TEMPERATURE, seed=drawn) if drawn else wanted
-        response = await collect(client, asked, until=_watch())
+        response = await collect(client, asked, until=watch_for_loop())
         usage += response.usage
         end = first_round(response.text)
         if response.stop != "end" and end is None:
             continue
-        content = inside_fence(response.text[:end], prompt)
-        if (must_change or failed_attempts) and content == current:
+        content = with_blank_lines(current, inside_fence(prompt.beginning + response.text[:end], prompt))
+        if (must_change or failed_attempts) and (
+            content == current or (is_unchanged and is_unchanged(content))
+        ):
             unchanged = content
             continue
-        if content in drafts:
+        if content in drafts or content in avoided or not (content or may_be_empty):
             continue
         drafts[content] = await check(content)
         if not drafts[content].failed:
@@ -129,10 +136,14 @@ def inside_fence(text: str, prompt: ContentPrompt) -> str:
     if stripped.startswith(fence):
         stripped = stripped.partition("\n")[2]
     body = stripped.partition(prompt.closing)[0] if not stripped.startswith(fence) else ""
-    return f"{body.rstrip()}\n" if body.strip() else ""
+    lines = body.rstrip().split("\n")
+    if lines[-1].strip() == "```" and sum(line.lstrip().startswith("```") for line in lines) % 2:
+        lines.pop()  # the model closed the fence of Markdown with three backticks instead of four
+    body = "\n".join(lines).rstrip()
+    return f"{body}\n" if body else ""
 
 
-def _watch() -> Callable[[str], bool]:
+def watch_for_loop() -> Callable[[str], bool]:
     """Return a function that examines a growing text at intervals; True once it has started to repeat."""
     looked = 0
 

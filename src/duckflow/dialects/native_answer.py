@@ -99,7 +99,7 @@ def read_calls(
         try:
             args = parse_object(call.arguments) if call.arguments.strip() else JsonObject()
             wanted = operations.get(asks_for_description(call, args) or "")
-            if wanted is not None and wanted.schema().get("required"):
+            if wanted is not None and _needs_arguments(action_of(call, args), wanted, check):
                 told[call.id] = describe(wanted)
             elif call.name == NOTE:
                 fields = join_notes(fields, _noted(args))
@@ -122,6 +122,12 @@ def _checked(action: Action, check: Check) -> Action:
     if faults:
         raise UnusableAnswer(*faults)
     return action
+
+
+def _needs_arguments(action: Action, operation: Operation, check: Check) -> bool:
+    """Return whether an operation can't run without arguments; some need one of several optional ones."""
+    required = operation.schema().get("required")
+    return bool(required) or any(check(Decision(next_step="continue", actions=(action,))))
 
 
 def _noted(args: JsonObject) -> JsonObject:

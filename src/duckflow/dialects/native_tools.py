@@ -17,6 +17,7 @@ COMMON: Mapping[str, str] = {
     "file_ops.edit_file": "edit_file",
     "file_ops.search": "search",
     "shell.run": "shell",
+    "review.report_finding": "report_finding",
 }
 """Tool name of each operation that has a separate tool; models know these names."""
 
@@ -30,12 +31,13 @@ ALIASES: Mapping[str, str] = {
 }
 """Operations by names that models use although no such tool was offered."""
 
-_OWN = ("file_ops", "shell", "plan_tool", "task_tool", "task_loop", "memory")
+_OWN = ("file_ops", "shell", "plan_tool", "task_tool", "task_loop", "memory", "code")
 """Families listed only by the names of their operations; operations of other families get a line each."""
 
 FAMILIES: Mapping[str, str] = {
     "shell": "background; read also shows results that were cut",
     "plan_tool": "long work",
+    "code": "exact, by a language server: symbol, path?",
     "task_loop": "background",
 }
 """Purpose of families of rare operations whose names do not explain their purpose."""
@@ -96,13 +98,17 @@ def _common(operation: Operation) -> NativeTool:
     edits, name = operation.name == "file_ops.edit_file", COMMON[operation.name]
     return NativeTool(
         name=name,
-        description=name.replace("_", " ") if name in _KNOWN else operation.line.partition("): ")[2],
+        description=_KNOWN.get(name) or operation.line.partition("): ")[2],
         parameters=EDIT_SCHEMA if edits else _slim(operation.schema()),
     )
 
 
-_KNOWN = ("read_file", "write_file", "edit_file")
-"""Tools whose name and arguments describe them well enough."""
+_KNOWN = {
+    "read_file": "read file; also a picture, a notebook, or a PDF by pages",
+    "write_file": "write file",
+    "edit_file": "edit file",
+}
+"""Descriptions of tools whose name and arguments say almost everything."""
 
 _PLAIN = ("path", "content", "start", "end", "pattern", "glob", "command", "context", "timeout_s")
 """Arguments that need no description."""
@@ -147,7 +153,8 @@ def describe(operation: Operation) -> str:
 
 def asks_for_description(call: ToolCall, args: JsonObject) -> str | None:
     """Return the operation whose description a call requests, or None if the call is for something else."""
-    return str(args.get("operation", "")) if call.name == RARE and set(args) <= {"operation"} else None
+    bare = set(args) <= {"operation", "args"} and args.get("args") in (None, {}, "", "{}")
+    return str(args.get("operation", "")) if call.name == RARE and bare else None
 
 
 def native_name(operation: str) -> str:

@@ -99,7 +99,7 @@ class AnswerInWords(Frozen):
 
 
 class DeclineAndStop(Frozen):
-    """Refuse the open approval and stop the work."""
+    """Stop the work at the open approval. What it asks about does not run, and may be proposed again."""
 
     question_hash: str
 
@@ -118,6 +118,14 @@ class RunShellCommand(Frozen):
     """Run a shell command that the user typed; it needs no permission."""
 
     command: str
+
+
+class ReviewChanges(Frozen):
+    """Review changes: nothing for uncommitted ones, `--staged`, a commit, a branch, a range, or a patch."""
+
+    changes: str = ""
+    patch: bytes | None = None
+    """Content of a patch file outside the folder, or from standard input."""
 
 
 class StopBackground(Frozen):
@@ -164,7 +172,7 @@ class ForgetMemories(Frozen):
 
 SessionCommand = (
     (_Sendable | AnswerInWords | DeclineAndStop | ContinueWork | AskAboutUnknown)
-    | (RunShellCommand | StopBackground | ChangePermission | RateRequest)
+    | (RunShellCommand | ReviewChanges | StopBackground | ChangePermission | RateRequest)
     | (SetModel | CompactConversation | ForkSession | ForgetMemories)
 )
 """All commands. Clients in the session's own process may send any of them."""
@@ -204,12 +212,14 @@ def hash_of(question: Approval | Consultation) -> str:
 
 
 def typed_line(command: SessionCommand) -> str:
-    """Return a message or an undo as the user types it; empty for other commands."""
+    """Return a message, a `!command` or an undo as the user types it; empty for other commands."""
     match command:
         case SayMessage(text=said):
             return said
+        case RunShellCommand(command=line):
+            return f"!{line}"
         case UndoWork(wanted=wanted):
-            return f"/undo {wanted}".rstrip()
+            return "/redo" if wanted == "redo" else f"/undo {wanted}".rstrip()
         case _:
             return ""
 

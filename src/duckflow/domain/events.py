@@ -16,6 +16,9 @@ from duckflow.domain.pacing.vitals import FocusEvent, Vitals
 from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.domain.questions.consultation import ChooseWay, Consultation, ConsultationKind
 from duckflow.domain.session_events import (
+    AgentEnded,
+    AgentMoved,
+    AgentStarted,
     Compacted,
     EffortChanged,
     ErrorReported,
@@ -27,6 +30,7 @@ from duckflow.domain.session_events import (
     ModelChanged,
     PermissionChanged,
     RequestRated,
+    ReviewFinished,
     SessionTitled,
     UsageReported,
 )
@@ -38,8 +42,9 @@ from duckflow.domain.work.plan import Plan, TaskList
 
 ActionOutcome = Literal["ok", "failed", "refused", "unknown"]
 
-Declined = Literal["now", "before", "outdated"]
+Declined = Literal["now", "before", "outdated", "later"]
 """The user's no to an action: to this question, or earlier to the same draft, which is not shown again.
+"later": the user stopped the work at the question, so the action may be proposed again.
 An outdated action did not run because the user said something else before it began."""
 
 
@@ -56,6 +61,10 @@ class SessionStarted(Frozen):
     mode: Mode
     version: str
     resumed: bool = False
+    title: str = ""
+    """Title of a resumed session."""
+    last_used: str = ""
+    """Time at which a resumed session was last used, in ISO format."""
     attended: bool = True
     """True if a user is present to answer questions."""
     effort: EffortChoice = "auto"
@@ -163,7 +172,7 @@ class ActionFinished(Frozen):
     @property
     def unchanged(self) -> bool:
         """True if it wrote a file that already had this content."""
-        writes = self.operation in ("file_ops.write_file", "file_ops.edit_file")
+        writes = self.operation in ("file_ops.write_file", "file_ops.edit_file", "file_ops.edit_cell")
         return writes and self.outcome == "ok" and not self.changed
 
 
@@ -186,6 +195,8 @@ class ApprovalAnswered(Frozen):
     edited: Action | None = None
     digest: str | None = None
     """Digest that binds the approval to the edited action; empty if the edit must be shown first."""
+    stopped: bool = False
+    """True if the user stopped the work instead of answering, so that the same draft may be shown again."""
 
 
 class ConsultationRequested(Frozen):
@@ -438,6 +449,10 @@ Event = Annotated[
     | MemoryKept
     | MemoryRecalled
     | HookRan
+    | AgentStarted
+    | AgentMoved
+    | AgentEnded
+    | ReviewFinished
     | HostContacted
     | ErrorReported
     | RequestFinished,

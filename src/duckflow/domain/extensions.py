@@ -60,6 +60,20 @@ class Skill(Frozen):
     """True for a skill of the project, false for one of the user."""
 
 
+class CustomAgent(Frozen):
+    """An agent from a Markdown file: instructions for a helper, with its model and tools (O3)."""
+
+    name: str
+    instructions: str
+    description: str = ""
+    model: str = ""
+    """Model to use, as `provider:model`; empty for that of the session."""
+    only_reads: bool = False
+    """True if its tools can't change anything."""
+    own: bool = False
+    """True for an agent of the project, false for one of the user."""
+
+
 class CustomCommand(Frozen):
     """A slash command from a Markdown file, which stands for a longer message."""
 
@@ -129,4 +143,5 @@ class Extensions(Frozen):
     hooks: tuple[HookList, ...] = ()
     skills: tuple[Skill, ...] = ()
     commands: tuple[CustomCommand, ...] = ()
+    agents: tuple[CustomAgent, ...] = ()
     plugins: tuple[PluginFacts, ...] = ()

@@ -1,6 +1,6 @@
 """A session as its clients use it: they send commands, and receive updates and lists to display."""
 
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple, Protocol
 
@@ -158,6 +158,10 @@ class SessionClient(Protocol):
     def sessions(self) -> Sequence[EarlierSession]:
         """Return earlier sessions of this folder, newest first."""
         return ()
+
+    def conversations(self) -> Mapping[str, str]:
+        """Return what was said in each session of this folder, by session id; empty for a remote session."""
+        return {}
 
     def search(self, words: str) -> Sequence[tuple[EarlierSession, str]]:  # noqa: ARG002 - for clients that can
         """Return sessions of this folder in which someone said these words, each with that text."""

@@ -9,8 +9,11 @@ from duckflow.domain.extensions import HookEvent, HookOutcome
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import EffortChoice, TierName, Usage
 from duckflow.domain.modes import Mode
+from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.questions.approval import ApprovalScope
+from duckflow.domain.work.agents import AgentKind, AgentOutcome
 from duckflow.domain.work.memory import MemoryKind
+from duckflow.domain.work.review import ReviewReport
 
 
 class RequestRated(Frozen):
@@ -84,6 +87,49 @@ class HostContacted(Frozen):
     host: str
     port: int
     outcome: ContactOutcome
+
+
+class AgentStarted(Frozen):
+    """An agent began to explore or to work on its own copy of the folder (O1, O2)."""
+
+    type: Literal["agent_started"] = "agent_started"
+    agent_id: str
+    name: str
+    kind: AgentKind
+    task: str
+
+
+class AgentMoved(Frozen):
+    """An agent began its next action, or its vitals changed."""
+
+    type: Literal["agent_moved"] = "agent_moved"
+    agent_id: str
+    loops: int
+    vitals: Vitals
+    operation: str = ""
+    about: str = ""
+
+
+class AgentEnded(Frozen):
+    """An agent ended. `files` counts the files that it changed on its copy."""
+
+    type: Literal["agent_ended"] = "agent_ended"
+    agent_id: str
+    name: str
+    outcome: AgentOutcome
+    loops: int = 0
+    vitals: Vitals = Vitals.model_construct()
+    satisfaction: float | None = None
+    files: int = 0
+    problem: str = ""
+    """Reason that it could not finish, in its own words."""
+
+
+class ReviewFinished(Frozen):
+    """A review of changes ended, with its findings and their proofs (O4)."""
+
+    type: Literal["review_finished"] = "review_finished"
+    report: ReviewReport
 
 
 class MemoryKept(Frozen):

@@ -1,6 +1,7 @@
 """AgentState: everything the agent knows, as one immutable value that only the session replaces."""
 
 from collections.abc import Mapping
+from itertools import takewhile
 
 from pydantic import Field
 
@@ -15,9 +16,11 @@ from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.domain.questions.consultation import Consultation, ConsultationKind, RulesUse
 from duckflow.domain.transitions import Status, Step
+from duckflow.domain.work.agents import RunningAgent
 from duckflow.domain.work.objective import Support, TaskObjective
 from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.domain.work.plan import Plan, Task, TaskList
+from duckflow.domain.work.review import ReviewReport
 
 
 class Items(Frozen):
@@ -193,6 +196,10 @@ class AgentState(Frozen):
     """Action that a background task has started."""
     background_commands: tuple[BackgroundCommand, ...] = ()
     """Commands running in the background. After a crash, it is unknown how they ended."""
+    agents: tuple[RunningAgent, ...] = ()
+    """Agents that are at work."""
+    review: ReviewReport | None = None
+    """Last review of changes."""
     approval: Approval | None = None
     approved: str | None = None
     """Digest of the action that the user approved. It is used once."""
@@ -202,6 +209,8 @@ class AgentState(Frozen):
     """Kinds of actions that the user always allows, until the session is opened again."""
     refused: tuple[str, ...] = ()
     """Digests of calls that the user refused since their last message, and of the effects of these calls."""
+    refused_earlier: bool = False
+    """True if the user has said something else since their no, and may want a refused draft after all."""
     reminded: bool = False
     """True if the model has proposed a refused draft again, and was reminded of the user's no."""
     asks_instead: bool = False
@@ -225,6 +234,14 @@ class AgentState(Frozen):
     def question(self) -> Approval | Consultation | None:
         """The open question to the user."""
         return self.approval or self.consultation
+
+    @property
+    def only_talks(self) -> bool:
+        """True if the user stopped the request and has since been answered, without anything being done."""
+        if not self.attended or self.request is None or not self.request.objective.stopped:
+            return False
+        since = takewhile(lambda entry: not entry.said, reversed(self.transcript))
+        return not any(entry.evidence_id and entry.supports == "change" for entry in since)
 
     @property
     def background_runs(self) -> bool:

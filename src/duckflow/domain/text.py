@@ -116,6 +116,11 @@ def count_questions(text: str) -> int:
     return len(_QUESTION.findall(_CODE.sub("", text)))
 
 
+def asks_something(text: str) -> bool:
+    """Return whether a reply asks the reader a question, with or without a question mark."""
+    return count_questions(text) > 0 or text.rstrip(" \n。.）)").endswith("か")
+
+
 def excerpt(said: str, words: str, most: int = 100) -> str:
     """Return the part of a text around the first of these words, in one line."""
     line = " ".join(said.split())

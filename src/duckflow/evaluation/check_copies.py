@@ -5,6 +5,7 @@ the files are copied instead, and deleted after each round because commands may 
 """
 
 import asyncio
+import os
 import shlex
 import shutil
 import sys
@@ -19,6 +20,7 @@ from duckflow.safety.files.listing import Listing
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.protected import keeps_secrets
 from duckflow.safety.sandbox.command_result import CommandResult
+from duckflow.safety.sandbox.copy.copies import PlacedFile
 from duckflow.safety.sandbox.shell import Shell
 
 MOST_FILES, MOST_BYTES = 3_000, 40_000_000
@@ -26,6 +28,7 @@ MOST_FILES, MOST_BYTES = 3_000, 40_000_000
 
 LARGEST_FILE = 2_000_000
 
+_MOST_NAMED = 300
 _DEPTH = 12
 _NEAR = 200
 _LINKED = (".venv", "venv", "node_modules")
@@ -43,7 +46,7 @@ class CheckCopy(NamedTuple):
     folder: Path
     setup: str
     """Shell commands that put the programs for checks on the PATH."""
-    files: Mapping[str, bytes] | None = None
+    files: Mapping[str, bytes | PlacedFile] | None = None
     """Files added to each command's private copy; None if the shell's folder is the copy."""
 
     async def run(self, command: str, *, seconds: float) -> CommandResult:
@@ -77,7 +80,7 @@ class CheckCopies:
         *,
         near: Collection[str] | None = None,
         changed: Iterable[str] = (),
-        files: Mapping[str, str] | None = None,
+        files: Mapping[str, str | PlacedFile] | None = None,
     ) -> AsyncGenerator[CheckCopy]:
         """Open a copy to run checks in. Raise ToolError if there is no sandbox or too much to copy.
 
@@ -87,7 +90,10 @@ class CheckCopies:
         sandbox = await self._shell.sandbox()
         if sandbox.level == "none":
             raise ToolError("there is no sandbox here")
-        new = {_inside(path): text.encode("utf-8", "surrogatepass") for path, text in (files or {}).items()}
+        new = {
+            _inside(path): PlacedFile(one.encode("utf-8", "surrogatepass")) if isinstance(one, str) else one
+            for path, one in (files or {}).items()
+        }
         if near is None and sandbox.copies:
             setup = f"{self._setup}; {_forget_compiled((*changed, *new))}"
             yield CheckCopy(self._shell, self.workspace.root, setup, new)
@@ -110,15 +116,19 @@ class CheckCopies:
             await shell.aclose()
             await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
 
-    def _make(self, place: Path, near: Collection[str] | None, files: Mapping[str, bytes]) -> Path:
+    def _make(self, place: Path, near: Collection[str] | None, files: Mapping[str, PlacedFile]) -> Path:
         wanted = self._everything() if near is None else self._around(near)
         folder = Path(tempfile.mkdtemp(prefix="copy-", dir=place))
         try:
             for path in wanted:
                 if path not in files and not keeps_secrets(path):
                     self._copy_file(path, folder / path)
-            for path, content in files.items():
-                _write(folder / path, content)
+            for path, one in files.items():
+                if one.link and one.content is not None:
+                    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                    (folder / path).symlink_to(os.fsdecode(one.content))
+                elif one.content is not None:
+                    _write(folder / path, one.content, executable=self._is_executable(path, one))
         except OSError as exc:
             shutil.rmtree(folder, ignore_errors=True)
             raise ToolError(f"no copy could be made: {exc.strerror}") from exc
@@ -151,20 +161,29 @@ class CheckCopies:
             status = self.workspace.status(path)
         except ToolError:
             return  # deleted meanwhile, or unreadable
-        _write(target, data)
-        if status is not None and status.executable:
-            target.chmod(0o755)
+        _write(target, data, executable=status is not None and status.executable)
+
+    def _is_executable(self, path: str, one: PlacedFile) -> bool:
+        if one.executable is not None:
+            return one.executable
+        status = self.workspace.status(path)
+        return status is not None and status.executable
 
 
 def _forget_compiled(paths: Iterable[str]) -> str:
     """Return a command that deletes bytecode, which Python runs if the source's size and time match."""
-    places = ((Path(path).parent / "__pycache__", Path(path).stem) for path in paths if path.endswith(".py"))
+    paths = [path for path in paths if path.endswith(".py")]
+    if len(paths) > _MOST_NAMED:  # too many for one command
+        return "find . -path './.venv' -prune -o -path '*/__pycache__/*.pyc' -exec rm -f -- {} +"
+    places = ((Path(path).parent / "__pycache__", Path(path).stem) for path in paths)
     return " ".join(("rm -f --", *(f"{shlex.quote(f'{folder}/{stem}.')}*.pyc" for folder, stem in places)))
 
 
-def _write(target: Path, data: bytes) -> None:
+def _write(target: Path, data: bytes, *, executable: bool) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(data)
+    if executable:
+        target.chmod(0o755)
 
 
 def _inside(path: str) -> str:

@@ -13,7 +13,7 @@ from time import monotonic
 from duckflow.domain.frozen import replace
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.text import cut, head_and_tail
-from duckflow.domain.work.checks import CheckResult, CheckState
+from duckflow.domain.work.checks import DOCTESTS, CheckResult, CheckState
 from duckflow.evaluation.check_copies import CheckCopy
 from duckflow.evaluation.diagnostics import Checker
 from duckflow.evaluation.examples import MOST_EXAMPLES, CallExample, OutputExample, printed
@@ -54,7 +54,7 @@ def python_of(find: Callable[[str], str | None]) -> str:
 
 def doctests_of(path: str) -> str:
     """Return the name of the check that runs a file's doctests."""
-    return f"doctests of {path}"
+    return f"{DOCTESTS}{path}"
 
 
 class CheckRunner:
@@ -65,9 +65,9 @@ class CheckRunner:
         self._end = end
         self._python = python
 
-    async def run(self, command: str) -> CommandResult | str:
+    async def run(self, command: str, *, most_s: float = _EACH_S) -> CommandResult | str:
         """Run a command and return its result, or the reason as text if there is not enough time."""
-        seconds = min(self._end - monotonic(), _EACH_S)
+        seconds = min(self._end - monotonic(), most_s)
         if seconds <= 0:
             return _NO_TIME
         ended = await self._copy.run(command, seconds=seconds)
@@ -157,11 +157,6 @@ class CheckRunner:
             return None
         return failures_of(ended)
 
-    async def failures(self, command: str) -> frozenset[str] | None:
-        """Return everything that fails in a test command, None if its output does not tell."""
-        ended = await self.run(command)
-        return None if isinstance(ended, str) else failures_of(ended)
-
     async def _ask_script(self, **wanted: object) -> list[tuple[CheckState, str]]:
         """Return the example script's results in order. If it did not finish, each one is the reason."""
         mark = secrets.token_hex(8)
@@ -182,12 +177,18 @@ class CheckRunner:
         return head_and_tail(ended.output.replace(f"{folder}/", "").replace(folder, ".").strip(), _DETAIL)
 
 
+_RUNNER_FAILED = (3, 4)
+"""pytest's exit codes for an internal error and wrong options: no test ran, and the last line says why."""
+
+
 def failures_of(ended: CommandResult) -> frozenset[str] | None:
     """Return the lines that name failures, without what differs from run to run. None if there are none."""
     if ended.exit_code == 0:
         return frozenset()
     lines = [line for line in ended.output.splitlines() if line.startswith(_FAILED)]
     lines = lines or [line for line in telling_lines(ended.output) if not line.startswith(_RUNNERS)]
+    if not lines and ended.exit_code in _RUNNER_FAILED:
+        lines = ended.output.strip().splitlines()[-1:]
     cleaned = (line.partition(" - ")[0] if _OF_THE_MACHINE.search(line) else line for line in lines)
     return frozenset(_DURATION.sub("", line) for line in cleaned) or None
 

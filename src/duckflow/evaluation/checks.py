@@ -14,7 +14,7 @@ from duckflow.domain.frozen import replace
 from duckflow.domain.text import cut
 from duckflow.domain.work.checks import PARSING, CheckResult
 from duckflow.evaluation.check_copies import CheckCopies
-from duckflow.evaluation.check_runs import CheckRunner, doctests_of, python_of
+from duckflow.evaluation.check_runs import CheckRunner, doctests_of, failures_of, python_of
 from duckflow.evaluation.diagnostics import CHECKERS, Checker, chosen, commands, configurations, known
 from duckflow.evaluation.examples import CallExample, OutputExample, call_examples, output_examples
 from duckflow.evaluation.facts import look_at, parsed_here
@@ -35,6 +35,7 @@ MOST_FILES = 20
 """Largest number of changed files to check. If there are more, the last changed ones are checked."""
 
 _BEFORE = "it failed in the same way before the request changed anything"
+_HELD_BEFORE = "it held before the request: either it describes the old behaviour, or the change broke it"
 _READ = 200_000
 _DETAIL = 300
 
@@ -161,18 +162,25 @@ class Checks:
     ) -> CheckResult:
         """Run a failed test command again, and mark it if it failed in the same way before (J3).
 
-        It is not `compared` if that can't be found out. `before`: content of the changed files before the
-        request, which `created` the other files.
+        It is not `compared` if that can't be found out. If the time was too short for it, it does not bind
+        either, unless the first run did not end. `before`: content of the changed files before the request,
+        which `created` the other files.
         """
-        end = monotonic() + 2 * self._settings.verdict_timeout_s
+        seconds = self._settings.verdict_timeout_s
         gone = " ".join(("rm -rf --", *map(quote, created)))
         try:
             async with self._copies.copy(changed=before) as copy:
-                now = await CheckRunner(copy, end).failures(command)
-            async with self._copies.copy(files=before) as copy:
-                then = await CheckRunner(copy, end).failures(f"{gone}\n{command}") if now else None
+                ended = await CheckRunner(copy, monotonic() + seconds).run(command, most_s=seconds)
+            now = None if isinstance(ended, str) else failures_of(ended)
+            if now:
+                async with self._copies.copy(files=before) as copy:
+                    runner = CheckRunner(copy, monotonic() + seconds)
+                    ended = await runner.run(f"{gone}\n{command}", most_s=seconds)
         except ToolError:
-            now = then = None
+            return replace(failed, compared=False)
+        if isinstance(ended, str):
+            return replace(failed, compared=False, binding=failed.binding and not failed.evidence_id)
+        then = failures_of(ended)
         if now == frozenset():
             return replace(failed, state="passed", detail="", evidence_id="")
         if not now or then is None:
@@ -200,14 +208,22 @@ class Checks:
         before: Mapping[str, str],
         python: str,
     ) -> tuple[CheckResult, ...]:
-        """Mark failures that existed before or can't be compared. Only tests named in the request bind."""
+        """Mark failures that existed before or can't be compared. Only tests named in the request bind.
+
+        A failed example that held before may be the bug that a report describes, so it does not bind either.
+        """
         named = {one.name for one in named_tests(request, [test.path for test in work.tests])}
         named |= {test.name for test in work.tests if "::" in test.name}
         failed = {one.name for one in results if one.state == "failed"}
         tests = [one for one in work.tests if one.name in failed]
         tests = [one for one in tests if one.path in before or one.path not in work.sources]
         doctests = [path for path in work.doctests if path in before and doctests_of(path) in failed]
-        if not tests and not doctests:
+        calls = {
+            path: [one for one in examples if one.name in failed]
+            for path, examples in work.calls.items()
+            if path in before
+        }
+        if not tests and not doctests and not any(calls.values()):
             return results
         end = monotonic() + self._settings.verdict_timeout_s
         async with self._copies.copy(changed=work.sources) as copy:
@@ -217,7 +233,9 @@ class Checks:
             runner = CheckRunner(copy, end, python)
             then = [await runner.failing_tests(one) for one in tests]
             runs = [await runner.run_calls(path, (), doctests=True) for path in doctests]
+            shown = [await runner.run_calls(path, some, doctests=False) for path, some in calls.items()]
         old = {one.name for ran in runs for one in ran if one.state == "failed"}
+        held = {one.name for ran in shown for one in ran if one.state == "passed"}
         unknown: set[str] = set()
         for test, failing, failed_before in zip(tests, now, then, strict=True):
             if failing is None or failed_before is None:
@@ -226,6 +244,8 @@ class Checks:
                 old.add(test.name)
 
         def with_past(one: CheckResult) -> CheckResult:
+            if one.name in held:
+                return replace(one, binding=False, detail=f"{_HELD_BEFORE}\n{one.detail}")
             binding = one.binding and one.name in named
             if one.name in old & failed:
                 return replace(_failed_before(one), binding=binding)

@@ -24,6 +24,9 @@ _RAISES = lazy_regex(
     r"\s*`?\s*(?:(?:(?:should|must|will|shall)\s+)?(?:raises?|throws?)\s+(?:an?\s+)?`?"
     r"|(?:は|で|なら|では)\s*`?(?=[A-Z]\w*(?:Error|Exception)))(?P<error>[A-Z]\w*)"
 )
+_CONDITION = lazy_regex(
+    r"`?,?\s*(?:for|if|when|whenever|on|unless|in case|with|where|while)\b", re.IGNORECASE
+)
 _AFTER_NUMBER = lazy_regex(
     r"(?!\.\d)\s*(?:$|[^\w\s+*/%^~〜(–-]|を(?:返|出|得)|が返|にな|です|とな|と等|と同"
     r"|(?:after|again|also|and|as|because|before|but|by|exactly|for|from|here|if|in|instead|is|must|not|on|please"
@@ -152,7 +155,9 @@ def _stated(text: str, names: Collection[str]) -> Iterator[tuple[str, str, bool]
             continue
         rest = text[end : end + _LONGEST]
         if raised := _RAISES.match(rest):
-            yield call, raised["error"], True
+            # "total() raises ValueError for a negative price" names a function and calls nothing.
+            if not (call.endswith("()") and _CONDITION.match(rest[raised.end() :])):
+                yield call, raised["error"], True
         elif (says := _SAID.match(rest)) and (result := _leading_literal(rest[says.end() :])):
             yield call, result, False
 

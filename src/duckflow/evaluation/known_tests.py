@@ -61,23 +61,38 @@ def passed_in(test: str, runs: Iterable[KnownRun]) -> str:
     return next(found, "")
 
 
+def passed_whole(command: str, runs: Iterable[KnownRun]) -> str:
+    """Return the evidence id of a run that passed and ran the same tests as this whole pytest run, or ""."""
+    if _selected_by(command) != []:
+        return ""
+    found = (run.evidence_id for run in runs if _selected_by(run.command) == [] and _all_passed(run.output))
+    return next(found, "")
+
+
 def _all_passed(output: str) -> bool:
     summaries = [line.strip() for line in output.splitlines() if _COUNTS.search(line)]
     return len(summaries) == 1 and _PASSED.match(summaries[0]) is not None
 
 
 def _covers(test: str, command: str) -> bool:
+    paths = _selected_by(command)
+    file = PurePosixPath(test)
+    return any(PurePosixPath(path) in (file, *file.parents) for path in paths or ())
+
+
+def _selected_by(command: str) -> list[str] | None:
+    """Return the paths given to the only pytest call of a command. None if that is not all that it runs."""
     arguments: list[list[str]] = []
     for before, words in _parts(command):
         part = " ".join(words)
         call = _CALL.fullmatch(part)
         if any(map(_OPERATOR.fullmatch, words)):
-            return False
+            return None
         if call and _runs_pytest(call):
             arguments.append((call["arguments"] or "").split())
         elif not (_FILTERS if before == "|" else _READS).fullmatch(part):
-            return False
-    return len(arguments) == 1 and _runs_all_of(test, arguments[0])
+            return None
+    return _paths_of(arguments[0]) if len(arguments) == 1 else None
 
 
 def python_used(commands: Sequence[str], request: str = "") -> str:
@@ -139,7 +154,8 @@ def _runs_pytest(call: re.Match[str]) -> bool:
     return call["name"] == "pytest" or call["module"] is not None
 
 
-def _runs_all_of(test: str, arguments: Iterable[str]) -> bool:
+def _paths_of(arguments: Iterable[str]) -> list[str] | None:
+    """Return the paths among the arguments of pytest, None if an option skips tests."""
     paths: list[str] = []
     rest = iter(arguments)
     for word in rest:
@@ -147,10 +163,9 @@ def _runs_all_of(test: str, arguments: Iterable[str]) -> bool:
             paths.append(word)
         elif word == "-p":
             if next(rest, "") != "no:cacheprovider":
-                return False
+                return None
         elif word not in _FLAGS and not word.startswith(_FLAGS_WITH_VALUE):
-            return False
+            return None
         elif word in _FLAGS_WITH_VALUE:
             next(rest, None)
-    file = PurePosixPath(test)
-    return any(PurePosixPath(path) in (file, *file.parents) for path in paths)
+    return paths

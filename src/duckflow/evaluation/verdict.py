@@ -215,6 +215,9 @@ def judge_by_facts(case: EvaluationCase, facts: Sequence[Fact]) -> SatisfactionE
             return _same_for_all(case, 0.0, caps=("nothing_changed",), by="nobody")
     if case.information or not facts or not case.requirements:
         return None
+    unmet: tuple[Cap, ...] = (("only_comments",) if case.only_comments else ()) + (
+        ("missed_file",) if case.missed else ()
+    )
     looked_at = len(facts) + len(case.checks)
     checks = [one.evidence_id for one in case.evidence if one.kind == "check"][-looked_at:]
     bad = [(fact, one) for fact, one in zip(facts, checks, strict=False) if not fact.good]
@@ -223,10 +226,12 @@ def judge_by_facts(case: EvaluationCase, facts: Sequence[Fact]) -> SatisfactionE
         *(f"{fact.path}: {fact.detail}" for fact, _ in bad if case.verification != "passed"),
         *(f"{what}: failed, with no success since" for what in case.failing),
     )
-    if not missing and case.verification != "failed":
+    failed = bool(missing) or case.verification == "failed"
+    if not failed and not unmet:
         return _same_for_all(case, DONE_AT, checks)
-    cited, shown = [one for _, one in bad] or checks, missing[:MOST_ASPECTS]
-    return _same_for_all(case, UNPROVEN_AT_MOST, cited, shown, ("failing_verification",))
+    cited, shown = [one for _, one in bad] or checks, (*missing, *case.missed)[:MOST_ASPECTS]
+    caps: tuple[Cap, ...] = (*(("failing_verification",) if failed else ()), *unmet)
+    return _same_for_all(case, UNPROVEN_AT_MOST, cited, shown, caps)
 
 
 def _same_for_all(
@@ -267,6 +272,8 @@ def build_case(
     *,
     ran: bool = False,
     passed: bool | None = None,
+    only_comments: bool = False,
+    missed: tuple[str, ...] = (),
 ) -> EvaluationCase:
     """Build the case for an evaluator. `evidence` ends with the facts, followed by the results.
 
@@ -287,6 +294,8 @@ def build_case(
         checks=results,
         failing=request.failing,
         unwanted=tuple(declined),
+        only_comments=only_comments,
+        missed=missed,
     )
 
 

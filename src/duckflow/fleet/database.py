@@ -3,6 +3,8 @@
 fleet_runs      one row per run: its request, state and result; also the queue of the workers
 fleet_events    events of each run's session, as in the log of a machine
 fleet_answers   one answer to each question
+fleet_log       what workers did, in words
+fleet_limits    limits that all workers share
 fleet_schema    version of these tables
 """
 
@@ -21,10 +23,10 @@ from duckflow.domain.errors import UsageError, UserError
 from duckflow.fleet import FILE, VARIABLE
 
 PATIENCE_MS = 30_000
-SCHEMA = "2"
+SCHEMA = "3"
 """Version of the tables; increase it when a table changes."""
 _LOCK = 0x6475636B
-"""Number of the advisory lock under which Postgres is migrated."""
+"""Number of the advisory lock under which Postgres is migrated and runs are taken."""
 
 meta = sa.MetaData()
 runs = sa.Table(
@@ -47,6 +49,12 @@ runs = sa.Table(
     sa.Column("report", sa.Text, nullable=False, default=""),
     sa.Column("branch", sa.String, nullable=False, default=""),
     sa.Column("patch", sa.LargeBinary, nullable=True),
+    sa.Column("worker", sa.String, nullable=False, server_default=""),
+    sa.Column("priority", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("cost_usd", sa.Float, nullable=True),
+    sa.Column("notice_due", sa.Float, nullable=True),
+    sa.Column("notice_tries", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("notice_told", sa.String, nullable=False, server_default=""),
 )
 events = sa.Table(
     "fleet_events",
@@ -63,6 +71,20 @@ answers = sa.Table(
     sa.Column("question", sa.String, primary_key=True),
     sa.Column("text", sa.Text, nullable=False),
     sa.Column("at", sa.Float, nullable=False),
+)
+log = sa.Table(
+    "fleet_log",
+    meta,
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("run", sa.String, nullable=False, index=True),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+)
+limits = sa.Table(
+    "fleet_limits",
+    meta,
+    sa.Column("name", sa.String, primary_key=True),
+    sa.Column("value", sa.Float, nullable=False),
 )
 schema = sa.Table("fleet_schema", meta, sa.Column("version", sa.String, primary_key=True))
 
@@ -102,6 +124,14 @@ class FleetDatabase:
             reason = str(exc.orig).strip().partition("\n")[0]
             raise UserError("fleet.no_database", reason=reason) from exc
 
+    @contextmanager
+    def begin_alone(self) -> Generator[sa.Connection]:
+        """Run the block in a transaction while no other block of this kind runs."""
+        lock = "BEGIN IMMEDIATE" if self.sqlite else f"SELECT pg_advisory_xact_lock({_LOCK})"
+        with self.begin() as connection:
+            connection.exec_driver_sql(lock)
+            yield connection
+
     @property
     def now(self) -> sa.ColumnElement[float]:
         """Seconds since 1970, by the clock of the database if several machines share it."""
@@ -115,12 +145,19 @@ class FleetDatabase:
             found = sa.inspect(connection).has_table(schema.name)
             if found and connection.scalar(sa.select(schema.c.version)) == SCHEMA:
                 return
-        lock = "BEGIN IMMEDIATE" if self.sqlite else f"SELECT pg_advisory_xact_lock({_LOCK})"
-        with self.begin() as connection:
-            connection.exec_driver_sql(lock)
+        with self.begin_alone() as connection:
             meta.create_all(connection)
+            self._add_columns(connection)
             connection.execute(sa.delete(schema))
             connection.execute(sa.insert(schema).values(version=SCHEMA))
+
+    def _add_columns(self, connection: sa.Connection) -> None:
+        """Add the columns that the table of runs of an earlier version lacks."""
+        known = {one["name"] for one in sa.inspect(connection).get_columns(runs.name)}
+        for column in runs.columns:
+            if column.name not in known:
+                written = sa.schema.CreateColumn(column).compile(dialect=connection.dialect)
+                connection.exec_driver_sql(f"ALTER TABLE {runs.name} ADD COLUMN {written}")
 
     def close(self) -> None:
         """Close all connections."""

@@ -3,19 +3,18 @@
 import secrets
 from collections.abc import Generator
 from contextlib import contextmanager
-from functools import reduce
 from pathlib import Path
 
 import sqlalchemy as sa
 
 from duckflow.domain import commands
 from duckflow.domain.errors import UsageError
-from duckflow.domain.reduce.apply import apply
-from duckflow.domain.state import AgentState, new_state
+from duckflow.domain.state import AgentState
 from duckflow.fleet.checkout import find_repository, remove_checkout
-from duckflow.fleet.database import FleetDatabase, address, answers, events, runs
+from duckflow.fleet.database import FleetDatabase, address, answers, events, log, runs
 from duckflow.fleet.questions import read_command
 from duckflow.fleet.runs import AGAIN, OVER, FleetRun, RunOptions, Runs
+from duckflow.fleet.worker_log import log_file
 
 
 @contextmanager
@@ -38,7 +37,7 @@ class Fleet:
 
     def state(self, run: FleetRun) -> AgentState:
         """Compute the state of the run's session from its events."""
-        return reduce(apply, self.runs.events(run.id), new_state(run.id))
+        return self.runs.state(run.id)
 
     def submit(self, folder: Path, request: str, options: RunOptions, count: int = 1) -> list[str]:
         """Queue a request for a repository, `count` times; return the ids of the runs."""
@@ -50,6 +49,7 @@ class Fleet:
             now = self._database.now
             wanted = {"repository": repository, "base": base, "request": request.strip()}
             row = {**wanted, "options": options.model_dump_json(), "created": now, "updated": now}
+            row |= {"priority": options.priority}
             for run in ids:
                 connection.execute(sa.insert(runs).values(id=run, **row))
         return ids
@@ -111,10 +111,11 @@ class Fleet:
         long_ago = runs.c.updated <= self._database.now - days * 86_400
         with self._database.begin() as connection:
             ids = list(connection.scalars(sa.select(runs.c.id).where(runs.c.state.in_(OVER), long_ago)))
-            for column in (events.c.run, answers.c.run, runs.c.id):
+            for column in (events.c.run, answers.c.run, log.c.run, runs.c.id):
                 connection.execute(sa.delete(column.table).where(column.in_(ids)))
         for run in ids:
             remove_checkout(run)
+            log_file(run).unlink(missing_ok=True)
         return ids
 
     def _answer(self, run: FleetRun, command: commands.ClientCommand) -> None:

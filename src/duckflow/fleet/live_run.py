@@ -20,10 +20,13 @@ from duckflow.domain.events import (
     StoredEvent,
     UsageReported,
 )
+from duckflow.domain.state import AgentState
 from duckflow.domain.work.outcomes import RequestOutcome
+from duckflow.fleet import RunState
 from duckflow.fleet.checkout import Checkout
 from duckflow.fleet.questions import WAITING, question_key, unknown_actions
-from duckflow.fleet.runs import AGAIN, FleetRun, Runs, RunState, report_of
+from duckflow.fleet.runs import AGAIN, FleetRun, Runs, report_of
+from duckflow.fleet.worker_log import WorkerLog
 from duckflow.loops.chat import EXIT_CODES
 from duckflow.session.host import SessionHost
 from duckflow.store.event_log import SqliteEventLog
@@ -34,13 +37,15 @@ _PATIENCE_S = 60
 class LiveRun:
     """Work on a run, from the time a worker takes it to its end or its next question."""
 
-    def __init__(self, runs: Runs, run: FleetRun) -> None:
+    def __init__(self, runs: Runs, run: FleetRun, log: WorkerLog) -> None:
         self.run = run
         self.leaving = False
         """True if no further step may begin, because the worker ends."""
         self.resting = asyncio.Event()
         """Set once no step is running."""
+        self._host: SessionHost | None = None
         self._runs = runs
+        self._log = log
         self._checkout = Checkout(run)
         self._keeping = asyncio.Lock()
         self._changes = 0
@@ -48,13 +53,13 @@ class LiveRun:
 
     async def work(self, machine: str) -> dict[str, object]:
         """Work to the end or the next question; return the new values for the run's row."""
-        self._host = await self._open(machine)
+        host = self._host = await self._open(machine)
         self._began = time.monotonic()
         try:
-            outcome = await self._work()
+            outcome = await self._work(host)
         finally:
-            await self._host.aclose()
-        state = self._host.state
+            await host.aclose()
+        state = host.state
         patch = await asyncio.to_thread(self._checkout.changes)
         over = outcome not in WAITING
         return {
@@ -62,7 +67,7 @@ class LiveRun:
             "outcome": outcome,
             "patch": patch,
             "branch": await asyncio.to_thread(self._checkout.publish) if over and patch else "",
-            "worked_s": self._worked_s(),
+            **self.spent(),
             "question": question_key(state, self._runs.events(self.run.id)),
             "report": report_of(state, outcome).model_dump_json(),
         }
@@ -70,14 +75,22 @@ class LiveRun:
     async def pause(self) -> None:
         """Save changes before each model call and action, so that another machine can continue the run."""
         async with self._keeping:
-            changes = sum(len(one.changes) for one in self._host.state.change_sets)
+            state = self._host.state if self._host else None
+            changes = sum(len(one.changes) for one in state.change_sets) if state else 0
             if changes != self._changes:
                 patch = await asyncio.to_thread(self._checkout.changes)
-                self._runs.note(self.run, worked_s=self._worked_s(), patch=patch)
+                values: dict[str, object] = {"patch": patch, **self.spent()}
+                self._runs.note(self.run, values)
                 self._changes = changes
         if self.leaving:
             self.resting.set()
             await asyncio.Event().wait()
+
+    def spent(self) -> dict[str, float | None]:
+        """Return the time and money spent on the run so far."""
+        usage = self._host.state.usage.values() if self._host else ()
+        prices = [used.cost_usd for used in usage if used.cost_usd is not None]
+        return {"worked_s": self._worked_s(), "cost_usd": sum(prices) if prices else self.run.cost_usd}
 
     def _worked_s(self) -> float:
         return self.run.worked_s + time.monotonic() - self._began
@@ -106,7 +119,7 @@ class LiveRun:
 
     async def _open_session(self, loaded: LoadedSettings) -> SessionHost:
         earlier = self._runs.events(self.run.id)
-        log = SharedLog(state_dir() / DATABASE, self._runs, self.run)
+        log = SharedLog(state_dir() / DATABASE, self._runs, self.run, self._log)
         opening = Opening(
             loaded,
             self._checkout.folder,
@@ -124,22 +137,21 @@ class LiveRun:
             log.close()
             raise
 
-    async def _work(self) -> RequestOutcome:
-        command = self._first_command()
+    async def _work(self, host: SessionHost) -> RequestOutcome:
+        command = self._first_command(host.state)
         if command is None:
-            state = self._host.state
-            request = state.request or state.finished
+            request = host.state.request or host.state.finished
             return (request and request.outcome) or "interrupted"
-        receipt = self._host.send(command)
+        receipt = host.send(command)
         left = self.run.options.minutes * 60 - self._worked_s()
         await asyncio.wait([receipt.done], timeout=max(left, 0))
         if not receipt.done.done():
-            await self._host.stop()
+            await host.stop()
         return receipt.done.result().outcome or "interrupted"
 
-    def _first_command(self) -> SessionCommand | None:
+    def _first_command(self, state: AgentState) -> SessionCommand | None:
         """Return the command that continues the run; None if it has ended or still waits for an answer."""
-        state, earlier = self._host.state, self._runs.events(self.run.id)
+        earlier = self._runs.events(self.run.id)
         if unknown := unknown_actions(earlier):
             return AskAboutUnknown(what="; ".join(unknown))
         key = question_key(state, earlier)
@@ -185,15 +197,17 @@ class SharedLog(SqliteEventLog):
     The log of this machine gets the same events, for `duckflow sessions` and the audit.
     """
 
-    def __init__(self, path: Path, shared: Runs, run: FleetRun) -> None:
+    def __init__(self, path: Path, shared: Runs, run: FleetRun, log: WorkerLog) -> None:
         super().__init__(path)
         self._shared = shared
         self._run = run
+        self._log = log
 
     def append(self, session_id: str, events: Sequence[Event]) -> Sequence[StoredEvent]:
         """Store all events in both logs, or in neither if the fleet's database refuses them."""
         if events:
             self._shared.append(self._run, self._last.get(session_id, 0) + 1, events)
+            self._log.happened(self._run.id, events)
         return super().append(session_id, events)
 
     def load(self, session_id: str) -> Sequence[StoredEvent]:

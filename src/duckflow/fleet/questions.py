@@ -10,6 +10,9 @@ from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut
 from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.i18n.answers import read_answer, read_choice
+from duckflow.i18n.catalogue import text
+from duckflow.ui.output.escaping import on_one_line
+from duckflow.ui.views.approval import approval_view
 
 WAITING: tuple[RequestOutcome, ...] = (
     "awaiting_approval",
@@ -36,6 +39,26 @@ def question_key(state: AgentState, earlier: Sequence[events.StoredEvent]) -> st
     return hashlib.sha256(asked.encode()).hexdigest()[:16]
 
 
+def question_text(state: AgentState) -> str:
+    """Return the open question in one line, for lists and notices."""
+    said = ""
+    if state.approval is not None:
+        action = state.approval.action
+        told = (
+            "" if action.operation.startswith("file_ops.") else action_text(action)
+        )  # the question names it
+        said = f"{approval_view(state.approval).question} {told}".rstrip()
+    elif state.consultation is not None:
+        said = text(state.consultation.situation, **state.consultation.values)
+    return on_one_line(said or state.reply)
+
+
+def action_text(action: Action) -> str:
+    """Return the operation of an action, and the command or file that it is about."""
+    target = action.args.get("command") or action.args.get("path") or ""
+    return cut(f"{action.operation} {target}".strip(), _LABEL)
+
+
 def read_command(state: AgentState, said: str) -> ClientCommand | None:
     """Return the command that gives the answer `said` to the open question; None if `said` is unclear."""
     if state.approval is not None:
@@ -57,9 +80,7 @@ def unknown_actions(earlier: Sequence[events.StoredEvent]) -> list[str]:
                 started[event.action_id] = event.action
             case events.ActionFinished(outcome="unknown") as event:
                 action = started.get(event.action_id)
-                args = action.args if action else {}
-                target = args.get("command") or args.get("path") or ""
-                unknown.append(cut(f"{event.operation} {target}".strip(), _LABEL))
+                unknown.append(action_text(action) if action else event.operation)
             case events.ConsultationRequested(kind="unknown"):
                 unknown = []
             case _:

@@ -5,10 +5,11 @@ alive can't write any more.
 """
 
 import zlib
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from functools import reduce
+from typing import Annotated
 
 import sqlalchemy as sa
 from pydantic import Field
@@ -19,14 +20,16 @@ from duckflow.domain.errors import UsageError
 from duckflow.domain.events import Event, StoredEvent
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.modes import Mode
-from duckflow.domain.state import AgentState
+from duckflow.domain.reduce.apply import apply
+from duckflow.domain.state import AgentState, new_state
 from duckflow.domain.work.objective import RequirementItem
 from duckflow.domain.work.outcomes import RequestOutcome
-from duckflow.fleet.database import FleetDatabase, answers, events, runs
+from duckflow.fleet import RunState
+from duckflow.fleet.database import FleetDatabase, answers, events, limits, log, runs
+from duckflow.i18n.catalogue import text
 from duckflow.loops.chat import EXIT_CODES
 from duckflow.store.database.rows import decode, encode
 
-RunState = Literal["queued", "working", "waiting", "done", "failed", "cancelled"]
 UNDER_WAY: frozenset[RunState] = frozenset(("queued", "working"))
 OVER: tuple[RunState, ...] = ("done", "failed", "cancelled")
 MINUTES = 60.0
@@ -49,6 +52,8 @@ class RunOptions(Frozen):
     trust: bool = False
     minutes: Annotated[float, Field(gt=0, allow_inf_nan=False)] = MINUTES
     """Minutes of work; waiting for answers does not count."""
+    priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
+    """Runs with a higher number are taken first."""
 
 
 class RunReport(Frozen):
@@ -89,13 +94,47 @@ class FleetRun(Frozen):
     epoch: int
     worked_s: float
     machine: str
+    worker: str
+    """Worker that works on the run, or did so last."""
     question: str
     """Hash of the question that waits for an answer."""
     outcome: str
     report: RunReport | None
     branch: str
+    cost_usd: float | None
+    """Cost of its model calls so far; None if no price is known."""
 
 
+class RunFilter(Frozen):
+    """Selects the runs to list; an empty field fits every run."""
+
+    state: RunState | None = None
+    repository: str = ""
+    """Its path, or the end of it, such as its name."""
+    words: str = ""
+    """Words of the request."""
+
+
+class FleetLimits(Frozen):
+    """Limits that all workers of a fleet share; 0 stands for none."""
+
+    total: int = 0
+    """Runs at the same time."""
+    per_repository: int = 0
+    """Runs at the same time in one repository."""
+    cost_usd: float = 0.0
+    """Cost of all runs together; beyond it, no run makes another step."""
+
+
+class LogLine(Frozen):
+    """One line of the fleet's log."""
+
+    run: str
+    at: float
+    text: str
+
+
+_ALL = RunFilter()
 _FIELDS = [runs.c[name] for name in FleetRun.model_fields]
 
 
@@ -114,12 +153,47 @@ class Runs:
             raise UsageError("fleet.no_run" if not found else "fleet.many_runs", run=wanted)
         return _run(found[0])
 
-    def listed(self, limit: int = 1000, state: RunState | None = None) -> list[FleetRun]:
-        """Return runs, newest first; only those in `state` if it is given."""
+    def listed(self, limit: int = 1000, wanted: RunFilter = _ALL) -> list[FleetRun]:
+        """Return runs that fit the filter, newest first."""
         query = sa.select(*_FIELDS).order_by(runs.c.created.desc()).limit(limit)
+        if wanted.state:
+            query = query.where(runs.c.state == wanted.state)
+        if name := wanted.repository.rstrip("/"):
+            ends = runs.c.repository.endswith(f"/{name.lstrip('/')}", autoescape=True)
+            query = query.where(sa.or_(runs.c.repository == name, ends))
+        for word in wanted.words.split():
+            query = query.where(runs.c.request.icontains(word, autoescape=True))
         with self.database.begin() as connection:
-            rows = connection.execute(query.where(runs.c.state == state) if state else query)
-            return [_run(row) for row in rows.mappings()]
+            return [_run(row) for row in connection.execute(query).mappings()]
+
+    def limits(self) -> FleetLimits:
+        """Return the limits that all workers share."""
+        with self.database.begin() as connection:
+            return _limits(connection)
+
+    def set_limits(self, wanted: FleetLimits) -> None:
+        """Replace the limits that all workers share."""
+        rows = [{"name": name, "value": value} for name, value in wanted.model_dump().items()]
+        with self.database.begin_alone() as connection:
+            connection.execute(sa.delete(limits))
+            connection.execute(sa.insert(limits), rows)
+
+    def spent_usd(self) -> float:
+        """Return the cost of all runs together, as far as prices are known."""
+        with self.database.begin() as connection:
+            return _spent_usd(connection)
+
+    def log(self, run: str, said: str) -> None:
+        """Store a line about a run, or about a worker if `run` is empty."""
+        with self.database.begin() as connection:
+            _log(connection, self.database, run, said)
+
+    def logged(self, run: str | None = None, limit: int = 1000) -> list[LogLine]:
+        """Return the newest lines about a run, or about all runs and workers; oldest first."""
+        query = sa.select(log.c.run, log.c.at, log.c.text).order_by(log.c.number.desc()).limit(limit)
+        with self.database.begin() as connection:
+            rows = connection.execute(query if run is None else query.where(log.c.run == run)).mappings()
+            return [LogLine.model_validate(dict(row)) for row in reversed(rows.all())]
 
     def counts(self) -> dict[str, int]:
         """Return the number of runs by state."""
@@ -137,6 +211,10 @@ class Runs:
             for row in rows
         ]
 
+    def state(self, run: str) -> AgentState:
+        """Compute the state of a run's session from its events."""
+        return reduce(apply, self.events(run), new_state(run))
+
     def patch(self, run: str) -> bytes:
         """Return the run's changes so far, in a form that git can apply to its base; may be empty."""
         with self.database.begin() as connection:
@@ -150,29 +228,34 @@ class Runs:
             found = connection.scalar(query)
         return parse_command(found) if found else None
 
-    def take(self, machine: str, lease_s: float) -> FleetRun | None:
-        """Take the oldest run that is queued or whose worker was silent for longer than the lease.
+    def take(self, machine: str, lease_s: float, worker: str = "") -> FleetRun | None:
+        """Take the most urgent run that is queued or whose worker was silent for longer than the lease.
 
-        Returns None if there is no such run. The result names the machine that worked on the run before.
+        Returns None if there is no such run, or if the limits allow no further one. The result says which
+        state the run had, and which machine and worker had worked on it.
         """
-        silent = sa.and_(runs.c.state == "working", runs.c.updated < self.database.now - lease_s)
-        waiting = sa.select(*_FIELDS).where(sa.or_(runs.c.state == "queued", silent))
-        oldest = waiting.order_by(runs.c.created).limit(1).with_for_update(skip_locked=True)
-        with self.database.begin() as connection:
-            row = connection.execute(oldest).mappings().first()
-            if row is None:
+        with self.database.begin() as connection:  # an idle worker only reads
+            if connection.execute(_next_run(self.database, lease_s, _limits(connection))).first() is None:
                 return None
-            run = replace(_run(row), epoch=row["epoch"] + 1, state="working")
-            # SQLite has no row locks: another worker may have been faster.
-            mine = sa.update(runs).where(runs.c.id == run.id, runs.c.epoch == row["epoch"])
-            owned = mine.values(epoch=run.epoch, state=run.state, machine=machine, updated=self.database.now)
-            return run if connection.execute(owned).rowcount else None
+        with self.database.begin_alone() as connection:
+            allowed = _limits(connection)
+            # A row that someone changes at this moment, for example to cancel the run, is left for later.
+            query = _next_run(self.database, lease_s, allowed).with_for_update(skip_locked=True)
+            row = connection.execute(query).mappings().first()
+            if row is None or 0 < allowed.cost_usd <= _spent_usd(connection):
+                return None
+            run = replace(_run(row), epoch=row["epoch"] + 1)
+            owned = {"epoch": run.epoch, "state": "working", "machine": machine, "worker": worker}
+            owned |= {"updated": self.database.now, "notice_due": None}
+            connection.execute(sa.update(runs).where(runs.c.id == run.id).values(owned))
+            _log(connection, self.database, run.id, taken_text(run, worker))
+            return run
 
-    def extend(self, run: FleetRun) -> bool:
-        """Start the lease of a run again; return False if the run was lost."""
+    def extend(self, run: FleetRun, **values: float | None) -> bool:
+        """Start the lease of a run again, and note these values; return False if the run was lost."""
         with self.database.begin() as connection:
             mine = sa.update(runs).where(runs.c.id == run.id, runs.c.epoch == run.epoch)
-            return connection.execute(mine.values(updated=self.database.now)).rowcount == 1
+            return connection.execute(mine.values(updated=self.database.now, **values)).rowcount == 1
 
     def append(self, run: FleetRun, first: int, added: Sequence[Event]) -> None:
         """Store events. Raise LostRun if another worker owns the run now."""
@@ -184,13 +267,15 @@ class Runs:
         with self._owned(run) as connection:
             connection.execute(sa.insert(events), rows)
 
-    def note(self, run: FleetRun, **values: object) -> None:
-        """Change columns of the run's row. Raise LostRun if another worker owns the run now."""
-        if isinstance(patch := values.get("patch"), bytes):
-            values["patch"] = zlib.compress(patch)
+    def note(self, run: FleetRun, values: Mapping[str, object], said: str = "") -> None:
+        """Change columns of the run's row, and log a line. Raise LostRun if another worker owns it now."""
+        patch = values.get("patch")
+        packed = {"patch": zlib.compress(patch)} if isinstance(patch, bytes) else {}
         with self._owned(run) as connection:
             stands = sa.update(runs).where(runs.c.id == run.id)
-            connection.execute(stands.values(updated=self.database.now, **values))
+            connection.execute(stands.values({"updated": self.database.now, **values, **packed}))
+            if said:
+                _log(connection, self.database, run.id, said)
 
     @contextmanager
     def _owned(self, run: FleetRun) -> Generator[sa.Connection]:
@@ -204,6 +289,41 @@ class Runs:
                     raise LostRun
         except SQLAlchemyError as exc:
             raise LostRun from exc
+
+
+def _next_run(database: FleetDatabase, lease_s: float, allowed: FleetLimits) -> sa.Select[tuple[object, ...]]:
+    """Return the query for the run to take next: silent workers' runs already count as being worked on."""
+    silent = sa.and_(runs.c.state == "working", runs.c.updated < database.now - lease_s)
+    queued = runs.c.state == "queued"
+    busy = runs.alias("busy")
+    working = sa.select(sa.func.count()).select_from(busy).where(busy.c.state == "working")
+    if allowed.total:
+        queued = sa.and_(queued, working.scalar_subquery() < allowed.total)
+    if allowed.per_repository:
+        there = working.where(busy.c.repository == runs.c.repository).correlate(runs).scalar_subquery()
+        queued = sa.and_(queued, there < allowed.per_repository)
+    most_urgent = runs.c.priority.desc(), runs.c.created
+    return sa.select(*_FIELDS).where(sa.or_(queued, silent)).order_by(*most_urgent).limit(1)
+
+
+def taken_text(run: FleetRun, worker: str) -> str:
+    """Return the line of the log for a run, as it was before this worker took it."""
+    if run.state == "working":
+        return text("fleet.log.takes_over", worker=worker, other=run.worker or run.machine)
+    return text("fleet.log.takes", worker=worker, turn=run.leg)
+
+
+def _log(connection: sa.Connection, database: FleetDatabase, run: str, said: str) -> None:
+    connection.execute(sa.insert(log).values(run=run, at=database.now, text=said))
+
+
+def _limits(connection: sa.Connection) -> FleetLimits:
+    rows = connection.execute(sa.select(limits.c.name, limits.c.value)).all()
+    return FleetLimits.model_validate({row.name: row.value for row in rows})
+
+
+def _spent_usd(connection: sa.Connection) -> float:
+    return connection.scalar(sa.select(sa.func.sum(runs.c.cost_usd))) or 0.0
 
 
 def _run(row: sa.RowMapping) -> FleetRun:

@@ -6,13 +6,33 @@ import unicodedata
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.questions.consultation import ChooseWay, Consultation
+from duckflow.domain.state import AgentState
+from duckflow.domain.text import asks_something
 
 _EDIT = lazy_regex(r"\s*(?:e|edit|編集)\s*[:：]\s?", re.IGNORECASE)
 _NUMBERS = {"1": "y", "2": "n", "3": "a"}
 
 _YES = frozenset(
     (
-        *("y", "yes", "yep", "yeah", "yup", "ok", "okay", "sure", "absolutely", "definitely"),
+        *(
+            "y",
+            "yes",
+            "yep",
+            "yeah",
+            "yup",
+            "ya",
+            "ye",
+            "yea",
+            "ok",
+            "okay",
+            "hai",
+            "k",
+            "kk",
+            "sure",
+            "cool",
+            "nice",
+        ),
+        *("absolutely", "definitely", "awesome", "excellent"),
         *("certainly", "fine", "alright", "agreed", "approve", "approved", "lgtm", "perfect", "great"),
         *("proceed", "please", "go", "do", "sounds", "looks"),
     )
@@ -28,17 +48,24 @@ _WITH_YES = _YES | frozenset(
 """Words that may follow without changing the yes. Any other word, such as "but", makes it unclear."""
 _YES_PHRASE = lazy_regex(
     r"\bof course\b|\b(?:that|this|it)(?:s| is| looks)? (?:fine|good|great|perfect|ok|okay|right|works)\b"
+    r"|\ball good\b|^(?:thats|this is) it\b"
     r"|\bi agree\b|\bim (?:ok|okay|fine|good) with (?:that|this|it)\b|\blets (?:go|do|start|begin)\b"
     r"|\bship it\b"
     r"|\bmake it so\b|\bgo for it\b|\bworks for me\b|\bby all means\b|\bbegin\b|\bstart\b"
 )
-_NO = frozenset(["n", "no", "nope", "nah"])
-_STOP = frozenset(["not", "never", "dont", "stop", "cancel", "reject", "refuse", "deny", "wait", "abort"])
+_FINE = lazy_regex(r"(?:no )?(?:(?:that|this|it)(?:s| is)|all) (?:fine|good|great|perfect|ok|okay)\b")
+"""Words behind a no that take it back, so that the answer is unclear: no, that's fine."""
+_NO = frozenset(["n", "no", "nope", "nop", "nah", "naw", "iie"])
+_STOP = frozenset(
+    ["not", "never", "dont", "stop", "cancel", "reject", "refuse", "deny", "wait", "abort", "skip"]
+)
 """Words that mean no and are kept as part of the reason."""
 _BARE_STOP = lazy_regex(
     r"(?:please |just |ok |no )*"
-    r"(?:stop|wait|hold on|hold it|hold|cancel|abort|quit it|never ?mind|not now|not yet|dont)"
-    r"(?: (?:please|it|that|this|there|here|now|for now|everything|work|thanks|a (?:moment|minute|sec)))*"
+    r"(?:stop|wait|hold on|hold it|hold|cancel|abort|quit it|forget (?:about )?it|never ?mind"
+    r"|not now|not yet|dont|(?:thats |that is )?enough)"
+    r"(?: (?:please|it|that|this|there|here|now|for now|for today|everything|work|thanks|stop"
+    r"|a (?:moment|minute|sec)))*"
 )
 """A stop that gives no reason."""
 _GO_ON = lazy_regex(
@@ -52,7 +79,27 @@ _JA_GO_ON = lazy_regex(
     "(?:して|ください|下さい|お願いします|お願い|します|しよう|いい|いいよ|ね|よ|です|を)*"
 )
 """Words that only ask to go on."""
-_THANKS = frozenset({"thanks", "thank you", "please", "ありがとう", "ありがとうございます", "です"})
+_END = lazy_regex(
+    r"(?:ok |okay |great |good |nice |perfect |no |alright |thanks |thank you |i think |then )*"
+    r"(?:(?:thats|that is|that will be|thatll be) (?:all|it|everything)"
+    r"|(?:im|i am|were|we are) (?:done|finished)"
+    r"|lets (?:end|finish|stop) here|no more for (?:now|today)|end here)"
+    r"(?: (?:for now|for today|now|here|then|i (?:need|needed|wanted)|thanks|thank you|please|with this))*"
+)
+_JA_END = lazy_regex(
+    "(?:じゃあ|では|それでは|はい|うん|ok|よし|もう|これで|ここで|ここまで|今日は|今回は|とりあえず|ひとまず|いったん|一旦)*"
+    "(?:終わり|おわり|終了|おしまい|お終い|以上|いい|十分|じゅうぶん|大丈夫|結構|けっこう|ここまで)"
+    "(?:で|に|して|しましょう|しよう|します|する|いい|大丈夫|結構|けっこう|です|よ|ね|だ|や|わ|かな|お願いします|ください|ok)*"
+    "(?:ありがとう|ありがとうございます|ありがとうございました|どうも|お疲れ様です|お疲れ様でした|お疲れさまでした|助かりました)*"
+)
+_JA_ENDING = lazy_regex(
+    "終わり|おわり|終了|おしまい|お終い|以上|ここまで|もう(?:いい|十分|じゅうぶん|大丈夫|結構|けっこう)"
+)
+"""Words that only say that nothing more is wanted. In Japanese one of the second kind must be among them."""
+_KEYS = frozenset({"y", "n"})
+_THANKS = frozenset({"thanks", "thank you", "please", "ありがとう", "ありがとうございます", "です"}) | {
+    *("結構です", "けっこうです", "大丈夫です", "だいじょうぶです")
+}
 _NO_IDIOM = lazy_regex(r"no[\s,]+(?:problem|problems|worries|objection|objections)\b")
 """Idioms that begin like a no but mean yes, so they are unclear."""
 _ALWAYS = frozenset({"a", "always", "allow"})
@@ -62,20 +109,44 @@ _JA_YES = (
     "いいと思う|いいと思います|よいと思います|良いと思います|いいよ|いいね|いいです|よいです|良いです|良いよ|よさそう|良さそう|"
     "お願い|おねがい|頼む|頼みます|頼んだ|進めて|進めよう|進めましょう|進めま|やって|やろう|やりましょう|実行して|実行|許可|承認|"
     "続けて|始めて|はじめて|始めましょう|始めよう|よろしく|賛成|構いません|かまいません|構わない|かまわない|"
-    "問題ない|問題ありません|問題なし|異論ありません|その通り|そのとおり"
+    "問題ない|問題ありません|問題なし|異論ありません|その通り|そのとおり|"
+    "りょうかい|イエス|ゴー|よし|そうですね|進めちゃって|やっちゃって|いいっすよ|いいっす|"
+    "(?:これで|それで|この案で|その案で)大丈夫"
 )
 _JA_WITH_YES = (
     "これで|それで|この内容で|その内容で|この計画で|その計画で|この案で|その案で|この方法で|その方法で|計画を|では|じゃあ|ぜひ|そのまま|"
-    "そうして|します|いたします|致します|ください|下さい|です|ので|ね|よ|ー|y|yes"
+    "なるほど|わかりました|分かりました|わかった|分かった|あ|ああ|そっか|そうか|それなら|それじゃ|じゃ|"
+    "ありがとう|ありがとうございます|助かります|"
+    "書き込んで|変更して|編集して|作成して|作って|足して|読んで|"
+    "そうして|します|いたします|致します|ください|下さい|です|ので|で|ね|よ|ー|y|yes"
 )
-_JA_NO = lazy_regex("いいえ|いえいえ|いえ|いやです|いやだ|いや|ノー")
+_JA_NO = lazy_regex("いいえ|いえいえ|いえ|いやです|いやだ|いや|嫌です|嫌だ|嫌|ノー")
 _JA_STOP = lazy_regex(
     "(?:やっぱり|やっぱ|ちょっと|一旦|いったん|少し|もう|まだ)*"
     "(?:やめて|やめとく|やめときます|やめます|やめよう|やめましょう|止めて|止まって|とめて|だめ|ダメ|駄目|違う|違います|ちがう|"
     "待って|まって|待った|ストップ|中止|中断|キャンセル|しないで|やらないで|許可しない|拒否|不許可|却下|いらない|いりません|要らない|"
-    "要りません|不要)"
+    "要りません|不要|やめとこう)"
     "(?:です|して|します|おいて|ください|下さい|ね|よ|お願いします)*"
 )
+_TAKES_BACK = lazy_regex(
+    "(?:no |please |actually |ok )*(?:undo|revert|go back|(?:take|put) (?:it|that) back)"
+    "(?: (?:it|that|this|please|now))*"
+    "|(?:やっぱり|やっぱ|やはり|それ|これ|を|は|全部)*(?:元に|もとに)?(?:戻して|もどして|取り消して)"
+    "(?:おいて|ください|下さい|ね|よ)*"
+)
+"""Words that take something back. Where a change is still asked about, they are a no."""
+_JA_LATER = lazy_regex(
+    "(?:また|ちょっと)?(?:後で|あとで|後にして|あとにして|タンマ|遠慮します|遠慮しておきます|もういい|今はいい|いまはいい)"
+    "(?:です|ください|下さい|ね|よ)*"
+)
+"""Words that put off or decline, unless something follows them."""
+_TURNS_DOWN = lazy_regex(
+    r"\bdont\b|\bdon.t\b|だめ|ダメ|駄目|違|ちが|しないで|やらないで|許可|拒否|却下|いらない|いりません|要らない|要りません|不要"
+    r"|遠慮|もういい|今はいい|いまはいい"
+)
+"""Stops that refuse the proposal itself."""
+_BOTH = lazy_regex("(?:いや|いえ|いいえ)?(?:いい|大丈夫|だいじょうぶ|結構|けっこう)(?:です|よ|かな|ね|や)*")
+"""Words that a Japanese speaker uses both to accept and to decline."""
 _JA_ALWAYS = "いつも|常に|今後も"
 
 _APART = " \t\n\u3000,.!;:、。，．！：；…~〜～\"'「」"
@@ -102,6 +173,8 @@ def read_answer(said: str) -> AnswerApproval | None:
 
 def is_remark(said: str) -> bool:
     """Return whether an unclear answer is a sentence or question for the model, rather than a slip (G1)."""
+    if _BOTH.fullmatch(_joined(_plain(said))):
+        return False
     plain = said.strip()
     return len(plain) > 1 and (" " in plain or plain.endswith("?") or not plain.isascii())
 
@@ -114,7 +187,7 @@ def read_choice(said: str, consultation: Consultation) -> ChooseWay | None:
     for place, choice in enumerate(consultation.choices, start=1):
         if word in (str(place), choice):
             return ChooseWay(choice=choice, text=" ".join((*more, *others)).strip())
-    if "stop" in consultation.choices and _is_bare_stop(_plain(said)):
+    if "stop" in consultation.choices and (_is_bare_stop(_plain(said)) or is_end(said)):
         return ChooseWay(choice="stop")
     return None if not word or word.isdecimal() else ChooseWay(text=said.strip())
 
@@ -122,6 +195,32 @@ def read_choice(said: str, consultation: Consultation) -> ChooseWay | None:
 def is_stop(said: str) -> bool:
     """Return whether the words only ask to stop or wait (C6)."""
     return _is_bare_stop(_plain(said))
+
+
+def ends_request(said: str, state: AgentState) -> bool:
+    """Return whether a message only says that the user wants no more work on the open request (M1)."""
+    return state.request is not None and state.consultation is None and is_end(said)
+
+
+def answers_nothing(said: str, state: AgentState) -> bool:
+    """Return whether a line is only a key of an answer, though neither program nor model asks (G1)."""
+    waits = state.request is not None and state.request.outcome == "pending_user"
+    asked = state.question is not None or waits or asks_something(state.reply)
+    return _plain(said) in _KEYS and not asked
+
+
+def is_end(said: str) -> bool:
+    """Return whether the words only say that nothing more is wanted."""
+    plain = _plain(said)
+    japanese = _joined(plain)
+    ends = _JA_END.fullmatch(japanese) is not None and _JA_ENDING.search(japanese) is not None
+    return ends or _END.fullmatch(" ".join(_all_words(plain))) is not None
+
+
+def is_pause(said: str) -> bool:
+    """Return whether the words ask to stop or wait for now, and do not turn down what is proposed (G1)."""
+    plain = _plain(said)
+    return _is_bare_stop(plain) and not _TURNS_DOWN.search(plain)
 
 
 def is_go_on(said: str) -> bool:
@@ -138,7 +237,7 @@ def _is_yes(plain: str) -> bool:
     words = _words(plain)
     if words and words[0] in _YES and _WITH_YES.issuperset(words):
         return words != ["do"]
-    japanese = _joined(plain)
+    japanese = _joined(plain).replace("まーす", "ます").replace("でーす", "です")
     return _made_of(japanese, _JA_YES, _JA_WITH_YES) and re.search(_JA_YES, japanese) is not None
 
 
@@ -153,7 +252,7 @@ def _is_always(plain: str) -> bool:
 
 def _read_no(said: str, plain: str) -> AnswerApproval | None:
     first = _first_word(plain)
-    if _is_bare_stop(plain):
+    if _is_bare_stop(plain) or _TAKES_BACK.fullmatch(plain):
         return AnswerApproval(yes=False)
     if first in _STOP:
         return AnswerApproval(yes=False, reason=said)
@@ -162,7 +261,9 @@ def _read_no(said: str, plain: str) -> AnswerApproval | None:
         no = refused[0]
     if no:
         reason = _rest(said, len(no))
-        return None if _is_yes(_plain(reason)) else AnswerApproval(yes=False, reason=reason)
+        meant = _plain(reason)
+        unclear = _is_yes(meant) or _FINE.match(" ".join(_all_words(meant)))
+        return None if unclear else AnswerApproval(yes=False, reason=reason)
     if _JA_STOP.match(plain):
         return AnswerApproval(yes=False, reason=said)
     return None
@@ -184,7 +285,8 @@ def _rest(said: str, length: int) -> str:
 
 
 def _is_bare_stop(plain: str) -> bool:
-    return bool(_BARE_STOP.fullmatch(" ".join(_all_words(plain))) or _JA_STOP.fullmatch(plain))
+    japanese = _JA_STOP.fullmatch(plain) or _JA_LATER.fullmatch(plain)
+    return bool(japanese or _BARE_STOP.fullmatch(" ".join(_all_words(plain))))
 
 
 def _all_words(plain: str) -> list[str]:

@@ -19,6 +19,8 @@ Language = Literal["ja", "en"]
 _LOCALE_VARIABLES = ("LC_ALL", "LC_MESSAGES", "LANG")
 _SECTION = lazy_regex(r"^(?=\[[a-z_.]+\]$)", re.MULTILINE)
 _SLOT = lazy_regex(r"\{\{|\}\}|\{(\w+)\}")
+_PATH_SLOTS = frozenset(("path", "paths", "file", "files", "folder"))
+_LINE_ENDS = lazy_regex(r"[\n\r\v\f\x85\u2028\u2029]")
 
 
 class _Now:
@@ -58,9 +60,15 @@ def fill(template: str, values: Mapping[str, object], key: str = "") -> str:
         if name not in values:
             _Now.gaps.add(f"{key}{{{name}}}")
             return slot[0]
-        return str(values[name])
+        value = str(values[name])
+        return _LINE_ENDS.sub(_escape, value) if name in _PATH_SLOTS else value
 
     return _SLOT.sub(put, template)
+
+
+def _escape(found: re.Match[str]) -> str:
+    """Write out a line end, so that a file name can't imitate a line of Duckflow."""
+    return f"\\u{ord(found[0]):04x}"
 
 
 def slots(template: str) -> frozenset[str]:

@@ -1,8 +1,6 @@
 """Context windows that the user set, or that were learned from errors and kept for later sessions (K7)."""
 
 import asyncio
-import os
-import secrets
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -11,6 +9,7 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
+from duckflow.config.toml_file import save_text
 from duckflow.domain.errors import PromptTooLong
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.model import ModelClient, ModelPiece, ModelRequest, ModelTraits
@@ -56,14 +55,8 @@ class LearnedWindows:
         learned = LearnedWindow(window=window, token_scale=token_scale, learned=self._now())
         known = {name: one for name, one in self._read().items() if name != model}
         models = dict([*known.items(), (model, learned)][-_MOST_MODELS:])
-        temporary = self._path.with_name(f"{self._path.name}.{secrets.token_hex(4)}")
-        try:
-            with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(_LearnedFile(models=models).model_dump_json(indent=1))
-            temporary.replace(self._path)
-        except OSError:
-            with suppress(OSError):
-                temporary.unlink()
+        with suppress(OSError):
+            save_text(self._path, _LearnedFile(models=models).model_dump_json(indent=1))
 
     def _read(self) -> dict[str, LearnedWindow]:
         try:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from duckflow.domain import events
+from duckflow.domain.commands import SayMessage
 from duckflow.domain.errors import ProviderError, UserError
 from duckflow.domain.model import Picture
 from duckflow.domain.questions.approval import AnswerApproval
@@ -81,14 +82,18 @@ class ChatLoop(SessionPart):
             return await self.go_on() if self._state.queue else "deferred"
         if over is None:
             return await self.go_on()
-        # The request had ended; only the effects of background commands waited for approval.
-        return over if await self._dispatcher.run_queue() else "awaiting_approval"
+        # The request had ended or was stopped; only the effects of commands waited for approval.
+        if not await self._dispatcher.run_queue():
+            return "awaiting_approval"
+        if answer.yes or not answer.reason.strip():
+            return over
+        return await (self.go_on() if self._state.request is not None else self.say(answer.reason))
 
     async def decline(self) -> RequestOutcome:
-        """Refuse the open approval and stop the work, without asking what to do instead."""
+        """Stop the work at the open approval, which counts neither as a yes nor as a no to the draft."""
         over = self._over()
         if (approval := self._state.approval) is not None:
-            await self._answers.approve(approval, AnswerApproval(yes=False))
+            await self._answers.approve(approval, AnswerApproval(yes=False), stops=True)
             if approval.task_id is not None:
                 self._tasks.go_on()
                 return "deferred"
@@ -138,21 +143,37 @@ class ChatLoop(SessionPart):
 
     def interrupt(self) -> None:
         """End the work as stopped by the user, and say what still runs. Their last words are kept (C4)."""
-        request, said = self._state.request, self._session.unheard
+        request, unheard = self._state.request, self._session.unheard
         if request is not None:
             self._session.record(
                 *(
                     events.UserMessage(request_id=request.request_id, text=one.text, pictures=one.pictures)
-                    for one in said
+                    for one in unheard
+                    if isinstance(one, SayMessage)
                 )
             )
-        said.clear()
+        unheard.clear()
         self._finish("interrupted")
         tasks = self._state.task_list.tasks if self._state.background_runs and self._state.task_list else ()
         targets = (task.args.get("command") or task.args.get("path") or task.operation for task in tasks)
         names = [*map(str, targets), *(one.command for one in self._state.background_commands)]
         if names:
             self._session.notify("tasks.still_run", tasks=", ".join(one_line(name, _NAME) for name in names))
+
+    async def end(self, said: str) -> RequestOutcome:
+        """End the open request because the user wants no more. What was done stays, and nothing is judged."""
+        request = self._state.request
+        if request is None:
+            return "done"
+        self._session.record(events.UserMessage(request_id=request.request_id, text=said))
+        self._tasks.cancel()
+        await shielded(self._dispatcher.settle_background(cancelled=True))
+        if self._state.approval is not None:
+            return self._finish("awaiting_approval")
+        if not request.acted:
+            return self._finish("stopped")
+        self._session.notify("stopped.ended")
+        return self._finish("accepted")
 
     async def stop_commands(self) -> None:
         """Stop background commands between requests, and ask the user about their effects (G11)."""
@@ -175,7 +196,7 @@ class ChatLoop(SessionPart):
         """Wait for the background tasks, then continue the work if the model waited for them."""
         while outcome in ("deferred", "pending_user") and self._state.background_runs:
             await self._tasks.wait()
-            if self._session.unheard:
+            if self._session.words is not None:
                 outcome = await self.go_on()
                 continue
             if self._state.approval is not None:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from duckflow.domain.commands import SayMessage
+from duckflow.domain.commands import RunShellCommand, SayMessage
 from duckflow.domain.events import ErrorReported, Event, Rewound, StoredEvent
 from duckflow.domain.live_updates import LiveUpdate
 from duckflow.domain.reduce.apply import apply
@@ -55,8 +55,8 @@ class Session:
         self._subscribers: list[Subscriber] = []
         self._changed = asyncio.Event()
         self._recent: list[Event] = []
-        self.unheard: list[SayMessage] = []
-        """Messages that arrived during the work, for the model's next decision (C6)."""
+        self.unheard: list[SayMessage | RunShellCommand] = []
+        """Messages and `!commands` typed during the work, in order, for its next loop (C6)."""
         self.state = new_state(session_id)
         self._take(log.load(session_id))
 
@@ -72,10 +72,15 @@ class Session:
         for one in recorded:
             self.show(one)
 
-    def steer(self, message: SayMessage) -> None:
-        """Keep a message for the next decision of the current work."""
-        self.unheard.append(message)
+    def steer(self, typed: SayMessage | RunShellCommand) -> None:
+        """Keep a message or a command for the next loop of the current work."""
+        self.unheard.append(typed)
         self._changed.set()
+
+    @property
+    def words(self) -> SayMessage | None:
+        """The first message that the model has not seen yet."""
+        return next((one for one in self.unheard if isinstance(one, SayMessage)), None)
 
     def notify(self, key: str, **values: JsonValue) -> None:
         """Record a notice for the user."""

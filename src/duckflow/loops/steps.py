@@ -58,7 +58,8 @@ class Steps(SessionPart):
     def review(self) -> None:
         """Enter the review step, which comes before a request is done. A mere answer needs no review."""
         nothing_changed = self._state.request is None or not self._state.request.changed
-        if not (self._state.step == Step.PLANNING and nothing_changed):
+        answers = self._state.only_talks or (self._state.step == Step.PLANNING and nothing_changed)
+        if not answers:
             self._move(Step.REVIEW, "the model says it is done")
 
     def accept(self) -> None:

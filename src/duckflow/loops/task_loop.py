@@ -65,7 +65,7 @@ class TaskLoop(SessionPart):
         """Wait until the task list has ended or needs the user, or the user says something."""
         await self._session.wait_until(
             lambda state: (
-                not state.background_runs or state.approval is not None or bool(self._session.unheard)
+                not state.background_runs or state.approval is not None or self._session.words is not None
             )
         )
 

@@ -57,7 +57,7 @@ class Turn(SessionPart):
     async def work(self) -> RequestOutcome:
         """Run loops until the request ends or needs the user. Actions that are already queued come first."""
         outcome = await self._act() if self._state.queue else None
-        while outcome is None or await self._hear() or await self._hook_wants_more(outcome):
+        while outcome is None or await self._hear(outcome) or await self._hook_wants_more(outcome):
             if self._hooks.halted:
                 return "stopped"
             outcome = await self._loop()
@@ -90,19 +90,15 @@ class Turn(SessionPart):
         refused = await self._judge(decision)
         return await self._act(refused=refused)
 
-    async def _hear(self) -> bool:
-        """Record what the user said during the work, for the next decision. Return whether they did (C6)."""
+    async def _hear(self, outcome: RequestOutcome | None = None) -> bool:
+        """Take what the user typed during the work. Return whether the model must decide again (C6)."""
         request, asked, heard = self._state.request, self._state.approval, False
-        if request is None or (asked is not None and asked.action.operation == TAKE_OVER):
+        if request is None or outcome in ENDED or (asked is not None and asked.action.operation == TAKE_OVER):
             return False  # a command has run, and its effects are the user's to keep or not
-        while self._session.unheard:
-            said = self._session.unheard[0]
-            read = await self._reader.read(said.text, request.request_id, said.pictures)
-            self._session.unheard.remove(said)
-            if read is not None:
-                self.begin(read[0], *read[1])
-                await self._reader.look_ahead(read[0])
-                heard = True
+        async for message, *problems in self._reader.hear(request.request_id):
+            self.begin(message, *problems)
+            await self._reader.look_ahead(message)
+            heard = True
         return heard
 
     async def _check(self) -> RequestOutcome | None:
@@ -143,7 +139,7 @@ class Turn(SessionPart):
 
     async def _conclude(self) -> RequestOutcome | None:
         """Continue as the decision says. After an error, plan again; after too many, ask the user (D5)."""
-        if self._session.unheard:
+        if self._session.words is not None:
             return None
         if self._state.status == Status.ERROR:
             return None if self._steps.recover() else self._ask(self._pacing.reason_to_ask())
@@ -171,6 +167,8 @@ class Turn(SessionPart):
         self._steps.review()
         if self._state.closing:
             self._session.record(Reply(text=self._state.closing))
+        if self._state.only_talks:
+            return "pending_user"  # the user stopped the work, and only they let it continue
         if await self._dispatcher.end_background():
             return await self._act()
         match await self._judging.judge():

@@ -48,8 +48,13 @@ def _state(context: ContinuationContext) -> list[str]:
 
 def retry_text(evaluation: SatisfactionEvaluation) -> str:
     """Describe a failed attempt to a small model, which has the request and the file in its conversation."""
-    nothing = ("no file was changed",) if "nothing_changed" in evaluation.caps else ()
-    failed = _section("The program checked it, and this failed:", (*nothing, *evaluation.missing_aspects))
+    known = {
+        "nothing_changed": "no file was changed",
+        "only_comments": "only comments were changed, the code does the same as before",
+        "missed_file": "the file that the user named was not changed",
+    }
+    reasons = [known[cap] for cap in evaluation.caps if cap in known]
+    failed = _section("The program checked it, and this failed:", (*reasons, *evaluation.missing_aspects))
     return cut("\n".join([*failed, "Write the file again so that it is right."]), SMALL_TOLD)
 
 

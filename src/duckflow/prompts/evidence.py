@@ -5,13 +5,19 @@ from collections.abc import Collection, Sequence
 
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.state import AgentState, TranscriptEntry
-from duckflow.domain.work.objective import Evidence, Support
+from duckflow.domain.work.objective import Evidence, ShownPicture, Support
 from duckflow.llm.tokens import estimate_tokens
 from duckflow.prompts.shortening import fair_shares, shorten
 
 _ID_AT_START = lazy_regex(r"^(\s*)\[(e\d+|reply)\]", re.MULTILINE)
 _FAR = 400
 """Number of recent transcript entries to consider, so that verdicts in long sessions stay cheap."""
+
+_PICTURED = "\n(With pictures. If you can't see them, accept what the reply reads from them.)"
+"""Note for models that get only text. Without it, they doubt what only a picture shows."""
+
+_PICTURES = 6
+"""Most pictures for a verdict."""
 
 _LINE = 8
 
@@ -24,13 +30,33 @@ def evidence_in(state: AgentState) -> tuple[Evidence, ...]:
     return tuple(
         Evidence(
             evidence_id=entry.evidence_id,
-            text=entry.text.removeprefix(f"[{entry.evidence_id}] "),
+            text=entry.text.removeprefix(f"[{entry.evidence_id}] ") + (_PICTURED if entry.pictures else ""),
             current=not entry.stale,
             supports=_support(entry, changed),
         )
         for entry in state.transcript[-_FAR:]
         if entry.evidence_id
     )
+
+
+def pictures_in(state: AgentState) -> tuple[ShownPicture, ...]:
+    """Return the pictures of the request's messages, and then those of its newest results."""
+    asked = state.request.text if state.request else ""
+    since: list[TranscriptEntry] = []
+    for entry in reversed(state.transcript[-_FAR:]):
+        since.append(entry)
+        if entry.said and asked and entry.text.startswith(asked):
+            break
+    else:
+        return ()
+    said = [ShownPicture(picture=one) for entry in reversed(since) if entry.said for one in entry.pictures]
+    found = [
+        ShownPicture(picture=one, evidence_id=entry.evidence_id)
+        for entry in since
+        if entry.evidence_id and not entry.stale
+        for one in entry.pictures
+    ]
+    return (*said, *found)[:_PICTURES]
 
 
 def _support(entry: TranscriptEntry, changed: Collection[str]) -> Support:

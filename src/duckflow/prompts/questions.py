@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits
+from duckflow.domain.model import PICTURE_TOKENS, ChatMessage, ModelRequest, ModelTraits, Picture
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut, head_and_tail, one_line
 from duckflow.domain.work.objective import Evidence
@@ -36,20 +36,22 @@ def question_request(
     *,
     most_evidence: int = MOST_EVIDENCE,
     most_answer: int | None = None,
+    pictures: Sequence[Picture] = (),
 ) -> ModelRequest:
     """Build a request. Without `most_answer`, a small model gets little to read and may answer briefly."""
     short = traits.small and most_answer is None
     answer = SMALL_ANSWER if short else min(traits.window // _SHARE, most_answer or _ANSWER)
     whole = head_and_tail(request.strip(), traits.window // _SHARE * _TOKEN)
     asked = "\n\n".join([*([f"The request:\n{whole}"] if whole else []), *about])
-    left = min(traits.window - answer - estimate_tokens(system + asked), traits.window // 2, most_evidence)
+    taken = answer + PICTURE_TOKENS * len(pictures) + estimate_tokens(system + asked)
+    left = min(traits.window - taken, traits.window // 2, most_evidence)
     seen = [show_evidence(evidence, min(left, SMALL_EVIDENCE) if short else left)] if evidence else []
     text = "\n\n".join([*seen, asked, f"Output: {output}"])
     return ModelRequest(
         output=output,
         messages=(
             ChatMessage(role="system", text=system, stable=True),
-            ChatMessage(role="user", text=text),
+            ChatMessage(role="user", text=text, pictures=tuple(pictures)),
         ),
         max_tokens=answer,
         temperature=0.0 if short else None,

@@ -14,6 +14,8 @@ _SPECIAL = (
 )
 """Networks that are not public, although Python or the address plan counts them as global."""
 
+_NOWHERE = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
+
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
@@ -22,10 +24,10 @@ class NotPublic(OSError):
 
 
 async def resolve(host: str, port: int, *, private: bool) -> list[str]:
-    """Return the IP addresses of a host. Without `private`, raise NotPublic if any of them is private."""
+    """Return the IP addresses of a host. Without `private`, raise NotPublic if one is private or our own."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     numbers = [str(one[4][0]) for one in found]
-    if not private and not all(map(is_public, numbers)):
+    if not private and not all(is_public(one) and not is_own(one) for one in numbers):
         raise NotPublic(f"{host} is on a private network")
     return numbers
 
@@ -39,6 +41,22 @@ def is_public(number: str) -> bool:
     if inner is not None and not is_public(str(inner)):
         return False
     return _in(place, _NAT64) or (_in(place, _GLOBAL) and place.is_global and not _in(place, _SPECIAL))
+
+
+def is_own(number: str) -> bool:
+    """Return True if an IP address is one of this machine, whose services may trust it. Nothing is sent."""
+    family = socket.AF_INET6 if ":" in number else socket.AF_INET
+    # Some systems let programs bind any address, even one reserved for documentation. Then nothing is known.
+    return _can_bind(family, number) and not _can_bind(family, _NOWHERE[family])
+
+
+def _can_bind(family: int, number: str) -> bool:
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as tried:
+            tried.bind((number, 0))
+    except OSError:
+        return False
+    return True
 
 
 def _in(place: _Address, networks: tuple[str, ...]) -> bool:

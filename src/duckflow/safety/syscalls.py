@@ -17,7 +17,7 @@ HERE = 0xFFFFFF9C
 NO_MAGICLINKS, NO_SYMLINKS, BENEATH, IN_ROOT = 0x02, 0x04, 0x08, 0x10
 """Flags for `open_at`: rules for following links."""
 
-_PDEATHSIG, _CAPBSET_DROP, _SUBREAPER, _NO_NEW_PRIVS, _CAP_AMBIENT = 1, 24, 36, 38, 47
+_PDEATHSIG, _DUMPABLE, _CAPBSET_DROP, _SUBREAPER, _NO_NEW_PRIVS, _CAP_AMBIENT = 1, 4, 24, 36, 38, 47
 _AMBIENT_CLEAR_ALL = 4
 _OPENAT2 = 437  # same number on every architecture
 _TRIES = 64
@@ -97,6 +97,12 @@ def fork_child(work: Callable[[], object]) -> None:
         work()
     finally:
         os._exit(0)
+
+
+def close_memory() -> None:
+    """Keep other processes of the same user from reading the memory and environment of this process."""
+    if LINUX:
+        prctl(_DUMPABLE, 0)
 
 
 def outlive_parent() -> None:

@@ -21,6 +21,7 @@ from duckflow.domain.work.objective import (
     RequirementItem,
     SatisfactionEvaluation,
     Share,
+    ShownPicture,
 )
 from duckflow.prompts.evidence import harmless
 from duckflow.prompts.questions import MOST_EVIDENCE, listed, question_request, spoken_text, whole_request
@@ -33,7 +34,7 @@ MOST_MISSING, MOST_LINES = 8, 5
 MOST_FIXES = 4
 
 _ADDED = (
-    "Since then the user has said:\n{said}\n\nList all requirements as they are now: repeat those that still "
+    "{since} the user has said:\n{said}\n\nList all requirements as they are now: repeat those that still "
     "hold word for word, change what these words correct, leave out what they drop, add what they ask for. "
     'Only if they ask for something else instead of the request, list that alone, with "replaces": true.'
 )
@@ -74,17 +75,25 @@ class FoundRequirements(Frozen):
 
 
 def extract_task_requirements(
-    request: str, summary: str = "", known: Sequence[RequirementItem] = (), added: str = ""
+    request: str,
+    summary: str = "",
+    known: Sequence[RequirementItem] = (),
+    added: str = "",
+    *,
+    stopped: bool = False,
 ) -> Question[RequirementList, FoundRequirements]:
     """Ask for the requirements of a request. Without an answer, the request is the only requirement (J1).
 
     With `known` requirements, ask how the words that the user has `added` since change them (C6).
+    `stopped`: the user stopped the work before these words, which may ask for something else.
     """
     about = spoken_text(summary)
     if added:
         about += [
             *listed("Requirements so far:", (one.requirement for one in known)),
-            _ADDED.format(said=added),
+            _ADDED.format(
+                since="The user stopped this work. After that" if stopped else "Since then", said=added
+            ),
         ]
     return Question(
         asked=AskedModel(tier="fast", output="RequirementList"),
@@ -286,10 +295,12 @@ _REPLY, _SMALL_REPLY = 12_000, 1_200
 def satisfaction_request(traits: ModelTraits, case: EvaluationCase) -> ModelRequest:
     """Build the request for a verdict."""
     reply = harmless(head_and_tail(case.reply.strip(), _SMALL_REPLY if traits.small else _REPLY))
+    pictures = case.pictures if traits.sees and not traits.small else ()
     about = [
         f"[{REPLY}] What the user was told:\n{reply or '(nothing)'}",
         "Requirements\n" + "\n".join(_numbered(case, with_priority=not traits.small)),
         _situation(case),
+        *_picture_list(pictures),
     ]
     system = template("satisfaction_small" if traits.small else "satisfaction")
     request = question_request(
@@ -300,8 +311,19 @@ def satisfaction_request(traits: ModelTraits, case: EvaluationCase) -> ModelRequ
         case.request,
         case.evidence,
         most_evidence=_SOURCES if case.information else MOST_EVIDENCE,
+        pictures=[one.picture for one in pictures],
     )
     return replace(request, answer_schema=small_verdict_schema(case)) if traits.small else request
+
+
+def _picture_list(pictures: Sequence[ShownPicture]) -> list[str]:
+    """Return a section that names the pictures of the request in the order in which they come."""
+    names = [
+        f"{place}. {harmless(one_line(one.picture.path, _LINE))}, "
+        + (f"shown by [{one.evidence_id}]" if one.evidence_id else "from the user")
+        for place, one in enumerate(pictures, start=1)
+    ]
+    return ["\n".join(["You see these pictures, in this order:", *names])] if names else []
 
 
 def small_verdict_schema(case: EvaluationCase) -> JsonSchema:
@@ -337,9 +359,16 @@ def _situation(case: EvaluationCase) -> str:
         lines = [f"{done}: judge the evidence. The reply is only a claim."]
     if case.verification == "failed":
         lines.append("A required check failed.")
+    if case.only_comments:
+        lines.append("Only comments and docstrings were changed, so the code does the same as before.")
+    if case.missed:
+        lines.append(f"Named in the request, but not changed: {cut(', '.join(case.missed), _LINE)}")
     failed = [one for one in case.checks if one.state == "failed"]
     if new := [one.name for one in failed if not one.before]:
         lines.append(f"Checks that failed: {cut(', '.join(new), _LINE)}")
+    if unknown := [one.name for one in failed if not one.before and not one.compared and not one.binding]:
+        names = cut(", ".join(unknown), _LINE)
+        lines.append(f"It is not known whether these failed before the request, too: {names}")
     if old := [one.name for one in failed if one.before]:
         names = cut(", ".join(old), _LINE)
         lines.append(f"Failed the same way before the request, so only a fix was asked for counts: {names}")

@@ -118,7 +118,7 @@ _ANSWER = 1024
 
 
 class FailureCause(Frozen):
-    """Why one task failed, by its id."""
+    """Reason why one task failed, with the id of the task."""
 
     task: str
     cause: str

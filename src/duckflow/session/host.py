@@ -1,7 +1,7 @@
 """The session's actor: owns the parts of an open session and carries out commands one after the other.
 
-`SessionHost._perform` carries out commands. User interfaces in this process are clients
-(`local`). Other processes are guests, which leave commands in the database (`remote`).
+`SessionHost` decides when a command begins, and `SessionWork` carries it out. User interfaces in this process
+are clients (`local`). Other processes are guests, which leave commands in the database (`remote`).
 """
 
 import asyncio
@@ -16,10 +16,8 @@ from duckflow.app.app import App, open_app
 from duckflow.app.opening import Opening
 from duckflow.domain import commands
 from duckflow.domain.commands import SessionCommand, SessionResult, last_change, typed_line
-from duckflow.domain.decision import Action
-from duckflow.domain.errors import ToolError, UsageError, UserError
+from duckflow.domain.errors import UserError
 from duckflow.domain.events import (
-    Compacted,
     EffortChanged,
     ErrorReported,
     ModeChanged,
@@ -27,18 +25,16 @@ from duckflow.domain.events import (
     StoredEvent,
     TaskReported,
 )
-from duckflow.domain.extensions import split_runs
-from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.frozen import replace
 from duckflow.domain.habits import habit_of
 from duckflow.domain.live_updates import LiveUpdate
 from duckflow.domain.session_client import SessionUpdate, StatusChanged
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.outcomes import RequestOutcome
-from duckflow.i18n.answers import is_stop
-from duckflow.llm.endpoints import full_name
-from duckflow.loops.undo.rewind import changed_since, fork, rewind
+from duckflow.i18n.answers import answers_nothing, is_end, is_stop
+from duckflow.loops.undo.rewind import changed_since, fork
 from duckflow.session.channel import Receipt, UpdateQueue
+from duckflow.session.work import SessionWork
 from duckflow.store.command_inbox import CommandInbox, WaitingCommand
 from duckflow.store.memory import Memories
 from duckflow.ui.commands.table import find_custom, read_prompt
@@ -52,7 +48,6 @@ ASKED_S = 600.0
 """The same limit while a question to the user is open."""
 _LOOK_S = 0.15
 """Seconds between two checks for commands of other processes (M7); each reads one number."""
-_SHELL = "shell.run"
 _AT_ONCE = (
     commands.CancelWork,
     commands.SetMode,
@@ -84,6 +79,7 @@ class SessionHost:
         self.app = app
         self._subscribers = [*subscribers]
         self._driven = driven
+        self._carrying_out = SessionWork(app, driven=driven)
         self.outcome: RequestOutcome | None = None
         """Outcome of the last work."""
         self._title = title
@@ -144,13 +140,14 @@ class SessionHost:
         """Carry out a command at once or in its turn. Errors of a guest's command are recorded."""
         command = self._dated(command)
         receipt = Receipt(command, guest=guest)
-        objection = self.standing(command, guest=guest)
-        if objection or self.leaving:
+        if (objection := self.standing(command, guest=guest)) or self.leaving:
             receipt.end(SessionResult(objection=objection or "clients.nothing_runs"))
         elif self._acts_at_once(command):
             receipt.end(self._act(command))
         else:
             self._waiting.append(receipt)
+            if isinstance(command, commands.SayMessage) and self._works() and is_end(command.text):
+                self._cancel()
             self._advance()
         return receipt
 
@@ -160,9 +157,10 @@ class SessionHost:
             return replace(command, upto=last_change(self.state))
         return command
 
-    def waiting_lines(self) -> Sequence[str]:
+    def waiting_lines(self, *, guests: bool = False) -> Sequence[str]:
         """Return the messages and undos that the work has not taken yet, as typed, oldest first."""
-        waiting = (*self.app.session.unheard, *(one.command for one in self._waiting if not one.guest))
+        own = (one.command for one in self._waiting if guests or not one.guest)
+        waiting = (*self.app.session.unheard, *own)
         return [line for one in waiting if (line := typed_line(one))]
 
     def take_back(self) -> Sequence[str]:
@@ -183,6 +181,8 @@ class SessionHost:
                 return None
             case commands.CancelWork():
                 return "" if self.busy or self._runs_behind() else "clients.nothing_runs"
+            case commands.SayMessage(text=said) if not self._driven and answers_nothing(said, state):
+                return "clients.nothing_asked"
             case commands.SayMessage() if self._acts_at_once(command):
                 return ""
             case commands.SayMessage() | commands.UndoWork() | commands.RewindWork() if (
@@ -205,23 +205,29 @@ class SessionHost:
             return bool(self.state.background_runs) or not self.state.background_commands
         if isinstance(command, commands.SayMessage):
             return self._stops(command) or self._steers(command)
+        if isinstance(command, commands.RunShellCommand):
+            return self._joins()
         return isinstance(command, _AT_ONCE)
 
     def _runs_behind(self) -> bool:
         return bool(self.state.background_runs or self.state.background_commands)
 
-    def _rests(self) -> bool:
-        request = self.state.request
-        return self.state.question is None and (request is None or request.outcome == "interrupted")
-
     def _stops(self, message: commands.SayMessage) -> bool:
         """Return whether a message only asks to stop what runs."""
-        return is_stop(message.text) and (self.busy or (self._runs_behind() and self.state.question is None))
+        return is_stop(message.text) and (self.busy or (self._runs_behind() and not self.state.question))
+
+    def _works(self) -> bool:
+        """Return whether the model works, so that a message or a command can join in."""
+        return self._steerable and self._work is not None and not self._work.done()
+
+    def _joins(self) -> bool:
+        """Return whether a new line joins the current work. One typed after an undo waits behind it."""
+        return self._works() and not any(isinstance(one.command, commands.UndoWork) for one in self._waiting)
 
     def _steers(self, message: commands.SayMessage) -> bool:
         """Return whether a message is for the current work. Commands and words for a shell are not."""
-        said, work = message.text, self._work
-        if not self._steerable or work is None or work.done() or message.later or habit_of(said):
+        said = message.text
+        if not self._joins() or message.later or habit_of(said) or is_end(said):
             return False
         return find_custom(said, self.app.extensions.commands) is None and read_prompt(said) is None
 
@@ -284,7 +290,7 @@ class SessionHost:
         self.show_status()
         receipt.take()
         answers = not isinstance(receipt.command, commands.SayMessage)
-        for waiting in [*self._waiting]:  # what a guest said while a question was open
+        for waiting in [*self._waiting]:  # messages of guests that came while a question was open
             if answers and self._acts_at_once(waiting.command):
                 self._waiting.remove(waiting)
                 waiting.end(self._act(waiting.command))
@@ -327,6 +333,8 @@ class SessionHost:
 
     def _act(self, command: SessionCommand) -> SessionResult:
         match command:
+            case commands.RunShellCommand():
+                self.app.session.steer(command)
             case commands.SayMessage() if not self._stops(command):
                 self.app.session.steer(command)
             case commands.CancelWork() | commands.SayMessage():
@@ -342,7 +350,7 @@ class SessionHost:
                     self.app.grants.revoke(kind)
                 elif change == "everywhere" and kind.what not in ("command", "site"):
                     return SessionResult(objection="permissions.only_here")
-                elif kind in self.state.allowed:  # only what the user has been asked about
+                elif kind in self.state.allowed or self.app.grants.cover(kind):  # the user has allowed it
                     self.app.grants.keep(kind, everywhere=change == "everywhere")
                 else:
                     return SessionResult(objection="clients.not_offered")
@@ -359,6 +367,10 @@ class SessionHost:
                 raise NotImplementedError(command)
         return SessionResult()
 
+    async def _perform(self, command: SessionCommand) -> SessionResult:
+        result = await self._carrying_out.perform(command)
+        return self._act(command) if result is None else result
+
     def _cancel(self) -> None:
         """Stop the current work, else the request that waits for the background, else the background (C4)."""
         request = self.state.request
@@ -370,100 +382,6 @@ class SessionHost:
             self.app.chat.interrupt()
         else:
             self.send(commands.StopBackground())
-
-    async def _perform(self, command: SessionCommand) -> SessionResult:
-        chat = self.app.chat
-        match command:
-            case commands.SayMessage(text=said) if habit := habit_of(said):
-                self.app.session.record(ErrorReported(key=f"habits.{habit}", notice=True))
-            case commands.SayMessage(text=said) if is_stop(said) and self.state.question is not None:
-                return await self._worked(chat.answer_in_words(said))
-            case commands.SayMessage(text=said) if is_stop(said) and self._rests():
-                self.app.session.notify("clients.nothing_runs")
-            case commands.SayMessage(text=said, pictures=pictures):
-                return await self._worked(chat.say(await self._meant(said), pictures))
-            case commands.AnswerShown(answer=answer):
-                return await self._worked(chat.answer(answer))
-            case commands.ChooseShown(way=way):
-                return await self._worked(chat.choose(way))
-            case commands.AnswerInWords(text=said):
-                return await self._worked(chat.answer_in_words(said))
-            case commands.DeclineAndStop():
-                return SessionResult(outcome=await chat.decline())
-            case commands.ContinueWork():
-                if self.state.question is not None:
-                    return SessionResult(outcome=chat.remind())
-                return await self._worked(chat.go_on())
-            case commands.AskAboutUnknown(what=what):
-                return SessionResult(outcome=chat.ask("unknown", what=what))
-            case commands.RunShellCommand(command=line):
-                return await self._run_shell(line)
-            case commands.StopBackground():
-                await chat.stop_commands()
-            case commands.UndoWork(wanted=wanted, upto=upto):
-                return SessionResult(report=await self._undo(wanted, upto))
-            case commands.RewindWork(before=before, part=part):
-                files, conversation = part != "conversation", part != "files"
-                app = self.app
-                session, log, undoing = app.session, app.log, app.undoing
-                report = await rewind(session, log, undoing, before, conversation=conversation, files=files)
-                return SessionResult(report=report)
-            case commands.CompactConversation():
-                self.app.session.record(Compacted())
-            case commands.SetModel(name=name):
-                await self.app.model.change(full_name(name))
-            case _:
-                return self._act(command)
-        return SessionResult()
-
-    async def _worked(self, work: Coroutine[Any, Any, RequestOutcome]) -> SessionResult:
-        outcome, chat, unheard = await work, self.app.chat, self.app.session.unheard
-        while True:
-            if self._driven:
-                outcome = await chat.let_background_end(outcome)
-            if not unheard or self.state.question is not None:
-                return SessionResult(outcome=outcome)
-            said = unheard.pop(0)  # said when the work had all but ended
-            outcome = await chat.say(said.text, said.pictures)
-
-    async def _meant(self, said: str) -> str:
-        """Expand a user-defined command or a prompt of an MCP server to its text."""
-        prompt = read_prompt(said)
-        if prompt is None:
-            return await self._expand(said)
-        if self.app.mcp is None:
-            raise UsageError("mcp.no_prompt", name=prompt.name)
-        await self.app.mcp.ready()
-        server, _, name = prompt.name.partition(".")
-        return await self.app.mcp.prompt(server, name, prompt.argument)
-
-    async def _expand(self, said: str) -> str:
-        """Return the message of a custom command, after running its `!` lines; other messages unchanged."""
-        custom = find_custom(said, self.app.extensions.commands)
-        if custom is None:
-            return said
-        if custom.allows:
-            self.app.session.notify("skills.allows", name=custom.name)
-        message, runs = split_runs(custom.body)
-        for run in runs:
-            await self._run_shell(run)
-        return message
-
-    async def _undo(self, wanted: str, upto: str | None) -> UndoReport:
-        undoing = self.app.undoing
-        if wanted in ("", "all", "redo"):
-            return await (undoing.redo() if wanted == "redo" else undoing.undo_request(upto))
-        if not wanted.isdecimal():
-            raise UsageError("undo.wanted", wanted=wanted)
-        return await undoing.undo(int(wanted), upto)
-
-    async def _run_shell(self, line: str) -> SessionResult:
-        action = Action(operation=_SHELL, args={"command": line}, reasoning="the user ran it")
-        try:
-            await self.app.dispatcher.run_now([action], by_user=True)
-        except ToolError:
-            return SessionResult(objection="shell.not_there")
-        return SessionResult()
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -134,6 +134,10 @@ class LocalSession:
         listed = Sessions(self._app.log.database).listed(str(self._app.workspace.root))
         return [EarlierSession(one.id, one.title, one.updated) for one in listed if one.title]
 
+    def conversations(self) -> Mapping[str, str]:
+        """Return what was said in each session of this folder, by session id."""
+        return Sessions(self._app.log.database).said(str(self._app.workspace.root))
+
     def search(self, words: str) -> Sequence[tuple[EarlierSession, str]]:
         """Return sessions of this folder in which someone said these words, each with that text."""
         found = Sessions(self._app.log.database).search(words, str(self._app.workspace.root))
@@ -144,7 +148,7 @@ class LocalSession:
         return Memories(self._app.log.database).listed(str(self._app.workspace.root))
 
     def permissions(self) -> Sequence[Permission]:
-        """Return what the user allowed for good, then for this session."""
+        """Return the lasting permissions, then those of this session."""
         kept = self._app.grants.listed()
         lasting = [Permission(one.kind, "here" if one.folder else "everywhere", one.since) for one in kept]
         known = [one.kind for one in kept]

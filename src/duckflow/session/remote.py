@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 
 from duckflow.app.places import LIVE, holder_of
 from duckflow.config.places import state_dir
-from duckflow.domain.commands import ClientCommand, SessionCommand, SessionResult, is_sendable
+from duckflow.domain.commands import ClientCommand, SayMessage, SessionCommand, SessionResult, is_sendable
 from duckflow.domain.errors import UsageError, UserError
-from duckflow.domain.events import Rewound, StoredEvent
+from duckflow.domain.events import RequestFinished, Rewound, StoredEvent, UserMessage
 from duckflow.domain.live_updates import LiveUpdate, OutputPiece, ReplyPiece, ReplyVoid, ThinkingShown
 from duckflow.domain.reduce.apply import apply
 from duckflow.domain.reduce.rewind import present
@@ -20,6 +20,7 @@ from duckflow.domain.session_client import (
 )
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.memory import Memory
+from duckflow.i18n.answers import is_stop
 from duckflow.loops.session import Session
 from duckflow.loops.undo.rewind import past_messages
 from duckflow.safety.redaction.redactor import Redactor
@@ -54,6 +55,7 @@ class RemoteSession(SessionClient):
         self._redactor = redactor
         self._inbox = CommandInbox(log.database)
         self._sending: set[asyncio.Task[None]] = set()
+        self._unheard: list[str] = []
         self._version = -1
         self._live = LiveView()
         self._state = Session(log, found.id).state
@@ -71,6 +73,11 @@ class RemoteSession(SessionClient):
         """True if the other process works on a request."""
         return self._busy
 
+    @property
+    def waiting(self) -> Sequence[str]:
+        """Messages that this window has sent and that the other process has not taken yet."""
+        return tuple(self._unheard)
+
     def earlier(self) -> Sequence[StoredEvent]:
         """Return all events, except those that were rewound."""
         return present(self._log.load(self._found.id))
@@ -79,7 +86,10 @@ class RemoteSession(SessionClient):
         """Leave a command in the inbox, with secrets removed. Refuse commands that need the owner."""
         receipt = Receipt(command)
         if is_sendable(command):
-            leaving = asyncio.ensure_future(self._leave(receipt, self._redactor.clean_all(command)))
+            cleaned = self._redactor.clean_all(command)
+            if isinstance(cleaned, SayMessage):
+                self._unheard.append(cleaned.text)
+            leaving = asyncio.ensure_future(self._leave(receipt, cleaned))
             self._sending.add(leaving)
             leaving.add_done_callback(self._sending.discard)
         else:
@@ -121,6 +131,10 @@ class RemoteSession(SessionClient):
                 self._state = Session(self._log, self._found.id).state
             elif one.seq > self._state.seq:
                 self._state = apply(self._state, one)
+            if isinstance(one.event, UserMessage):
+                self._forget(one.event.text)
+            elif isinstance(one.event, RequestFinished):
+                self._unheard.clear()  # such as those that were commands with another text
             yield one
             busy = works_after(one.event, self._busy)
             if busy != self._busy:
@@ -141,8 +155,16 @@ class RemoteSession(SessionClient):
         if live.output and live.output != before.output:
             yield OutputPiece(text=live.output.removeprefix(before.output) if before.output else live.output)
 
+    def _forget(self, said: str) -> None:
+        if said in self._unheard:
+            self._unheard.remove(said)
+
     async def _leave(self, receipt: Receipt, command: ClientCommand) -> None:
+        objection, error = "", None
         try:
-            receipt.end(SessionResult(await leave_command(self._inbox, self._found.id, command)))
-        except UserError as error:
-            receipt.end(error)
+            objection = await leave_command(self._inbox, self._found.id, command)
+        except UserError as problem:
+            error = problem
+        if isinstance(command, SayMessage) and (objection or error or is_stop(command.text)):
+            self._forget(command.text)  # it becomes no message of the conversation
+        receipt.end(error or SessionResult(objection))

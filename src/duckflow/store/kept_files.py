@@ -151,6 +151,15 @@ class KeptFiles:
         rows = self._opened().query(query, (session_id, action_id))
         return tuple(FileChange.model_validate_json(body) for (body,) in rows)
 
+    def last_changed(self, session_id: str) -> tuple[str, ...]:
+        """Return the paths of the session's last changes, one for each folder."""
+        if self._unused:
+            return ()
+        query = "SELECT body FROM changes WHERE session_id = ? ORDER BY id DESC LIMIT 500"
+        rows = self._opened().query(query, (session_id,))
+        paths = (FileChange.model_validate_json(body).path for (body,) in rows)
+        return tuple({path.rpartition("/")[0]: path for path in paths}.values())
+
     def content(self, digest: str) -> bytes | None:
         """Return content by its SHA-256, None if it is not stored or no longer stored."""
         rows = self._opened().query("SELECT data FROM contents WHERE digest = ?", (digest,))

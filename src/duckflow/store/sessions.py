@@ -46,7 +46,10 @@ class SessionSummary(Frozen):
 _LAST_EVENTS = """
 SELECT s.id, (
     SELECT e.type FROM events e
-    WHERE e.session_id = s.id AND e.type NOT IN ('usage', 'requirements', 'session_titled')
+    WHERE e.session_id = s.id AND e.type IN (
+        'user_message', 'approval_requested', 'approval_answered', 'consultation_answered', 'decision',
+        'action_started', 'request_finished', 'session_started'
+    )
     ORDER BY e.seq DESC LIMIT 1
 ) FROM sessions s WHERE s.events > 0
 """
@@ -58,6 +61,9 @@ _SAID = """
 SELECT s.id, e.body FROM sessions s
 JOIN events e ON e.session_id = s.id AND e.type IN ('user_message', 'reply')
 """
+
+_MOST_SEARCHED = 100_000
+"""Characters of a session after which no more messages are added to the text that a list searches."""
 
 
 class Sessions:
@@ -89,15 +95,29 @@ class Sessions:
         known = {one.id: one for one in self.listed(workspace)}
         return [(known[one], said) for one, said in found.items() if one in known]
 
+    def said(self, workspace: str) -> Mapping[str, str]:
+        """Return the beginning of everything said in each session of a workspace, by session id."""
+        query = f"{_SAID} WHERE s.workspace = ? ORDER BY e.seq"
+        said: dict[str, str] = {}
+        for session_id, body in self._database.query(query, (workspace,)):
+            so_far = said.get(session_id, "")
+            if len(so_far) < _MOST_SEARCHED:
+                said[session_id] = f"{so_far}\n{json.loads(body).get('text', '')}"
+        return said
+
     def last_events(self) -> Mapping[str, str]:
-        """Return the type of each session's last event, by session id. Side questions are ignored."""
-        # Side questions run beside the work, so their events may follow an event that waits for the user.
+        """Return the type of each session's last event that says whether it works, by session id."""
         return dict(self._database.query(_LAST_EVENTS))
 
     def show(self, wanted: str) -> SessionSummary:
         """Return the session with this id, or the only one whose id starts with it."""
         with self._database.read() as connection:
             return _find(connection, wanted)
+
+    def find(self, session_id: str) -> SessionSummary | None:
+        """Return the session with exactly this id, if there is one."""
+        rows = self._database.query(f"{_SELECT} WHERE id = ?", (session_id,))
+        return _summary(rows[0]) if rows else None
 
     def delete(self, wanted: str) -> SessionSummary:
         """Delete a session and overwrite its events. The audit log keeps its entries and records this."""

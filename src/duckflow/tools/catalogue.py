@@ -26,6 +26,7 @@ class TakeOver(Frozen):
 
     copy_id: str
     command: str = ""
+    """Command whose changes they are; empty for those of agents."""
     ended: CommandEnd = "succeeded"
 
 
@@ -91,6 +92,8 @@ class Proposal(NamedTuple):
     """Files with secrets that the command asks to see."""
     write: PlannedWrite | None = None
     """Content to write, computed from the file as it is now."""
+    writes: tuple[PlannedWrite, ...] = ()
+    """Contents of several files that are written together."""
 
 
 class NoArguments(Frozen):

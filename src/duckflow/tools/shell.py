@@ -20,6 +20,8 @@ from duckflow.domain.hosts import Host
 from duckflow.domain.lines import TextLine, line
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.text import some_of
+from duckflow.i18n.catalogue import text
+from duckflow.i18n.hosts import host_names
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.encoding import EncodedText
 from duckflow.safety.files.workspace import Workspace
@@ -130,9 +132,11 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool[Any], ...]:
         if others := [path for path in args.secrets if path not in hidden]:
             raise ToolError(f"{', '.join(others)}: no file with secrets; leave it out of secrets.")
         network = await _network(shell, args.hosts, whole=args.network)
-        seen = f"\n# sees {', '.join(args.secrets)}" if args.secrets else ""
+        head = [text("approval.difference.runs_in", path=workspace.root), *network.lines]
+        if args.secrets:
+            head.append(text("approval.difference.sees", paths=", ".join(args.secrets)))
         return Proposal(
-            f"# in {workspace.root}{network.line}{seen}\n{args.command}\n",
+            "".join(f"{one}\n" for one in (*head, args.command)),
             content=args.command,
             command=args.command,
             network=network.whole,
@@ -208,7 +212,8 @@ def background_tools(shell: Shell) -> tuple[Tool[Any], ...]:
         if not (await shell.sandbox()).copies:
             raise ToolError("Nothing can run in the background here; use shell.run, with a timeout.")
         network = await _network(shell, args.hosts)
-        said = f"# in {workspace.root}, in the background{network.line}\n{args.command}\n"
+        head = (text("approval.difference.starts_in", path=workspace.root), *network.lines)
+        said = "".join(f"{one}\n" for one in (*head, args.command))
         return Proposal(said, content=args.command, command=args.command, hosts=network.hosts)
 
     async def propose_known(args: CommandById | ReadOutput, _workspace: Workspace) -> Proposal:
@@ -244,7 +249,7 @@ def background_tools(shell: Shell) -> tuple[Tool[Any], ...]:
 
 
 class _NetworkAsked(NamedTuple):
-    line: str
+    lines: tuple[str, ...]
     whole: bool
     hosts: tuple[str, ...] = ()
 
@@ -252,9 +257,9 @@ class _NetworkAsked(NamedTuple):
 async def _network(shell: Shell, hosts: tuple[str, ...], *, whole: bool = False) -> _NetworkAsked:
     """Return which part of the network a command asks for. Without a copy it is all or nothing."""
     if whole or shell.settings.network or (hosts and not (await shell.sandbox()).copies):
-        return _NetworkAsked("\n# with network", whole or bool(hosts))
-    named = some_of(hosts, most=len(hosts))
-    return _NetworkAsked(f"\n# reaches {named}" if hosts else "", whole=False, hosts=hosts)
+        return _NetworkAsked((text("approval.difference.with_network"),), whole or bool(hosts))
+    named = (text("approval.difference.reaches", hosts=some_of(host_names(hosts), most=len(hosts))),)
+    return _NetworkAsked(named if hosts else (), whole=False, hosts=hosts)
 
 
 async def apply_waiting(

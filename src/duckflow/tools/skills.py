@@ -85,22 +85,29 @@ def _read(place: str, file: str, workspace: Workspace, home: Path | None) -> str
     if ".." in PurePosixPath(file).parts or file.startswith("/"):
         raise ToolError(f"{file[:100]} is not a file of this skill.")
     if home is None:
-        return _with_files(workspace, PurePosixPath(place), file)
+        # The description in the main file is sent to the model without asking, like rules.
+        read = workspace.read_rules if file == SKILL_FILE else workspace.read_text
+        content = read(f"{place}/{file}", cap=_MOST_BYTES)
+        return content + _other_files(workspace, place, file, place)
     with closing(Workspace(home / place)) as only:
-        return _with_files(only, PurePosixPath(), file)
+        return _read_below(only, file, str(home / place))
 
 
-def _with_files(workspace: Workspace, folder: PurePosixPath, file: str) -> str:
-    """Read a file of a skill. After the main file, append the names of the other files."""
-    content = workspace.read_text(str(folder / file), cap=_MOST_BYTES)
+def _read_below(workspace: Workspace, file: str, shown: str) -> str:
+    """Read a file of a skill of the user, whose folder is the workspace."""
+    return workspace.read_text(file, cap=_MOST_BYTES) + _other_files(workspace, ".", file, shown)
+
+
+def _other_files(workspace: Workspace, folder: str, file: str, shown: str) -> str:
+    """Return what to append to the main file: the names of the others, and their folder."""
     if file != SKILL_FILE:
-        return content
-    listing = workspace.list(str(folder), depth=3, limit=_MOST_FILES)
+        return ""
+    listing = workspace.list(folder, depth=3, limit=_MOST_FILES)
     names = [
         str(PurePosixPath(one.path).relative_to(folder)) for one in listing.entries if one.kind == "file"
     ]
     others = [name for name in names if name != SKILL_FILE]
-    return f"{content}\n\nOther files of this skill: {', '.join(others)}" if others else content
+    return f"\n\nOther files of this skill, in {shown}: {', '.join(others)}" if others else ""
 
 
 def _summary(skills: Sequence[Skill], budget: int) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from duckflow.config.settings import Settings
 from duckflow.tools.catalogue import Tool
+from duckflow.tools.files.cells import EDIT_CELL
 from duckflow.tools.files.changing import DELETE_FILE, EDIT_FILE, MOVE_FILE, WRITE_FILE
 from duckflow.tools.files.reading import READ_FILE
 from duckflow.tools.outline.outline import OUTLINE
@@ -24,6 +25,7 @@ def file_tools(ripgrep: Path | None) -> tuple[Tool[Any], ...]:
         EDIT_FILE,
         DELETE_FILE,
         MOVE_FILE,
+        EDIT_CELL,
         list_tool(ripgrep),
         search_tool(ripgrep),
         OUTLINE,
@@ -46,10 +48,17 @@ def mcp_servers(
     return McpServers(settings.mcp, ServerOpener(root, settings.shell, closed=closed, env=env), clean)
 
 
-def page_tools(settings: Settings, clean: Callable[[str], str]) -> tuple[Tool[Any], ...]:
-    """Return `web.fetch`, if it is switched on."""
-    if not settings.web.fetch:
-        return ()
-    from duckflow.tools.web import web_tools  # noqa: PLC0415 - only if it is switched on
+def page_tools(
+    settings: Settings, env: Mapping[str, str], model: Callable[[], str], clean: Callable[[str], str]
+) -> tuple[Tool[Any], ...]:
+    """Return `web.fetch` and `web.search`, if they are switched on. `model` names the session's model."""
+    tools: tuple[Tool[Any], ...] = ()
+    if settings.web.fetch:
+        from duckflow.tools.web.pages import web_tools  # noqa: PLC0415 - only if it is switched on
 
-    return web_tools(settings.web, clean)
+        tools += web_tools(settings.web, clean)
+    if settings.web.search:
+        from duckflow.tools.web.search import search_tools  # noqa: PLC0415 - as above
+
+        tools += search_tools(settings.web, env, model, clean)
+    return tools

@@ -15,6 +15,7 @@ from duckflow.domain.commands import SessionCommand, hash_of
 from duckflow.domain.events import (
     ApprovalRequested,
     ConsultationRequested,
+    RequestFinished,
     StoredEvent,
     TaskReported,
     UserMessage,
@@ -37,7 +38,14 @@ from duckflow.ui.commands.actions import (
     name_command,
 )
 from duckflow.ui.commands.pickers import pick_for
-from duckflow.ui.commands.table import TypedCommand, find_command, find_custom, read_command, read_prompt
+from duckflow.ui.commands.table import (
+    SHELL_SIGNS,
+    TypedCommand,
+    find_command,
+    find_custom,
+    read_command,
+    read_prompt,
+)
 from duckflow.ui.frontend import Frontend
 from duckflow.ui.input.editor import TextEditor
 from duckflow.ui.input.keyboard import Listener
@@ -90,6 +98,8 @@ class Conversation(Listener):
         """Number of undos typed during work whose result this window shows itself."""
         self._restored: list[str] = []
         """Lines that a stop has put back, one after the other onto the input line."""
+        self._labels: dict[str, str] = {}
+        """Words in which lines chosen from a list are shown."""
         self._left_open = ""
         self._pressed = self._escaped = -_DOUBLE_PRESS_S
         frontend.keyboard.listener = self
@@ -137,7 +147,13 @@ class Conversation(Listener):
                     self._began = time.monotonic()
                 elif self._busy and not busy and long and self._client.state.question is None:
                     self._frontend.notify(text("notice.done"))
-                self._busy = busy
+                ended, self._busy = self._busy and not busy, busy
+                if not self._guest or not ended:
+                    return
+                self._left_open = ""  # a question is still open if the model has replied to a remark about it
+            case StoredEvent(event=RequestFinished()):
+                self._began = time.monotonic()  # the next message has its own time
+                return
             case StoredEvent(event=ApprovalRequested() | ConsultationRequested() | TaskReported()):
                 self._left_open = ""
             case _:
@@ -205,9 +221,9 @@ class Conversation(Listener):
     async def _do(self, line: str) -> None:
         custom = find_custom(line, self._client.extensions.commands)
         typed = read_command(line) if custom is None else None
-        shell = custom is None and typed is None and line.startswith("!")
+        shell = custom is None and typed is None and line.startswith(SHELL_SIGNS)
         if typed or shell or not self._guest:
-            self._screen.said(line)
+            self._echo(line)
         if custom is None and (follow_habit(self._context, line) or name_command(self._context, line)):
             return
         if typed is not None:
@@ -304,10 +320,10 @@ class Conversation(Listener):
         if command is not None and must_wait(self._context, command):
             if command.name != "undo" or self._guest or not self._client.busy:
                 return False
-            self._screen.said(line)
+            self._echo(line)
             self._start(self._undo_later(typed))  # at once, because it is meant for the current state
             return True
-        self._screen.said(line)
+        self._echo(line)
         work = dispatch_command(self._context, typed)
         if work is not None:
             self._start(self._finish(work))
@@ -323,8 +339,16 @@ class Conversation(Listener):
 
     async def _choose(self, pick: Pick) -> None:
         line = await self._keyboard.pick(pick)
-        if line is not None and not self.handle_line(line):
+        if line is None or self._pick(line):
+            return
+        chosen = next(one for one in pick.choices if one.line == line)
+        self._labels[line] = f"{line.partition(' ')[0]} {chosen.shown}"
+        if not self.handle_line(line):
             self._keyboard.inbox.put(line)
+
+    def _echo(self, line: str) -> None:
+        """Show a typed line. An entry chosen from a list appears in its own words, without ids."""
+        self._screen.said(self._labels.pop(line, line))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         """Run this beside everything else, until it ends or the user leaves."""
@@ -338,8 +362,10 @@ class Conversation(Listener):
 
     def _steer(self, line: str) -> bool:
         """Send a message to the current work. Return False if it must wait, or nothing is being done."""
-        if self._guest or not self._client.busy or line.startswith("!") or read_prompt(line):
+        if self._guest or not self._client.busy or read_prompt(line):
             return False
+        if line.startswith(SHELL_SIGNS):
+            return self._run_between(line[1:].strip())
         if is_stop(line):
             self._screen.said(line)
             asyncio.get_running_loop().call_soon(self.stop)  # once the input line is empty
@@ -347,7 +373,22 @@ class Conversation(Listener):
         if name_command(self._context, line):
             return True
         with errors_shown(self._writer):
-            self._client.send(self._message(line))
+            self._start(self._send_now(line, self._client.send(self._message(line))))
+        return True
+
+    async def _send_now(self, line: str, sent: Awaitable[commands.SessionResult]) -> None:
+        """Show the message of a line sent during the work if the session refuses it."""
+        with errors_shown(self._writer):
+            if objection := (await sent).objection:
+                self._screen.said(line)
+                self._writer.line(text(objection), "yellow")
+
+    def _run_between(self, command: str) -> bool:
+        """Let a `!command` run before the model's next decision. Return False if it must wait."""
+        if not command:
+            return False
+        with errors_shown(self._writer):
+            self._client.send(commands.RunShellCommand(command=command))
         return True
 
     def _message(self, line: str) -> commands.SayMessage:

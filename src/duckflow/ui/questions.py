@@ -7,27 +7,43 @@ answer is asked again. A yes to a long question counts only after its last page 
 import unicodedata
 from collections.abc import Iterable
 
+from duckflow.domain.commands import RunShellCommand
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.habits import habit_of
+from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.questions.approval import AnswerApproval, Approval
 from duckflow.domain.questions.consultation import ChooseWay, Consultation
-from duckflow.i18n.answers import is_remark, read_answer, read_choice
+from duckflow.i18n.answers import is_end, is_pause, is_remark, read_answer, read_choice
 from duckflow.i18n.catalogue import text
-from duckflow.ui.commands.actions import CommandContext, dispatch_in_turn, follow_habit
+from duckflow.ui.commands.actions import (
+    CommandContext,
+    carry_out,
+    dispatch_in_turn,
+    errors_shown,
+    follow_habit,
+)
 from duckflow.ui.commands.table import read_command
 from duckflow.ui.input.editor import TextEditor
 from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.output.diff import difference_lines
-from duckflow.ui.output.escaping import harmless
+from duckflow.ui.output.escaping import harmless, visible
 from duckflow.ui.output.writer import Writer
 from duckflow.ui.views.approval import ApprovalView, ColouredLine, approval_view, brief_lines, point_lines
 from duckflow.ui.views.events import consultation_text
 
 _EDIT = frozenset({"e", "edit", "編集", "4"})
-_ALL = frozenset({"all", "全部", "すべて"})
+_ALL = lazy_regex(
+    "all|show all|(?:全部|全て|すべて|ぜんぶ)を?(?:見せて|表示|表示して|見たい|見る)?(?:ください|下さい)?"
+)
+_NEXT = lazy_regex(
+    "next|more|(?:次|つぎ|続き|つづき)(?:へ|を|の?ページ)?(?:見せて|表示|表示して|見る)?(?:ください|下さい)?"
+)
 _MORE = frozenset({"?", "詳細", "詳しく"})
 _AROUND = 6
 """Rows of the terminal that a page leaves free for the question, the bar, and some context."""
+_BELOW = 3
+"""Rows below a page that must stay free. A question that leaves them is not split into pages."""
+_PLAN = "plan_tool.approve"
 _SHORTEST = 10
 
 
@@ -41,6 +57,8 @@ class Questions:
         self._editor = editor
         self._seen = ""
         """Digest of the approval about which the user made a remark, after all of it was shown."""
+        self._intent = ""
+        """Intent in the last question, which the next one need not repeat."""
 
     async def approve(self, approval: Approval, proposed: str | None = None) -> AnswerApproval | str | None:
         """Return the user's answer, or their remark about it. None counts as a no.
@@ -48,9 +66,10 @@ class Questions:
         `proposed` is the text that the user may edit.
         """
         view = approval_view(approval)
-        unseen = self._rows(brief_lines(view))
+        unseen = self._rows(brief_lines(view, intent=not self._was_told(approval.intent)))
+        self._intent = approval.intent
         if approval.difference.strip() and approval.digest != self._seen:
-            unseen += ["", *difference_lines(approval.difference, self._writer)]
+            unseen += ["", *self._difference(approval)]
         self._writer.raw("")
         while True:
             unseen = self._page(unseen)
@@ -58,10 +77,11 @@ class Questions:
             if said is None:
                 return None
             word = unicodedata.normalize("NFKC", said).strip().casefold()
-            if unseen and (not word or word in _ALL):
-                if word:
-                    self._writer.raw(*unseen)
-                    unseen = []
+            if unseen and (not word or _NEXT.fullmatch(word)):
+                continue
+            if unseen and _ALL.fullmatch(word):
+                self._writer.raw(*unseen)
+                unseen = []
             elif word in _MORE:
                 unseen += self._rows(point_lines(view))
             elif word in _EDIT and proposed is not None:
@@ -70,6 +90,10 @@ class Questions:
                 )
                 if edited is not None:
                     return AnswerApproval(yes=True, edited=edited)
+            elif is_pause(said) and not self._context.guest:
+                return None
+            elif is_end(said):
+                return said
             elif (answer := read_answer(said)) is None and is_remark(said):
                 self._seen = "" if unseen else approval.digest
                 return said
@@ -100,9 +124,16 @@ class Questions:
         again = False
         while True:
             said = await self._keyboard.answer(question, again=again)
-            again = True  # what is typed right after a command is the answer
+            again = True  # a line typed right after a command counts as the answer
             line = said.strip() if said else ""
             if unicodedata.normalize("NFKC", line) not in _MORE and follow_habit(self._context, line):
+                continue
+            if line.startswith("!") and (command := line[1:].strip()):
+                self._context.screen.said(line)
+                self._context.screen.release_notices()
+                with errors_shown(self._writer):
+                    await carry_out(self._context, RunShellCommand(command=command))
+                self._context.screen.hold_notices()
                 continue
             typed = read_command(line)
             if typed is None:
@@ -113,9 +144,24 @@ class Questions:
     def _rows(self, lines: Iterable[ColouredLine]) -> list[str]:
         return [row for line, colour in lines for row in self._writer.drawn(line, colour)]
 
+    def _was_told(self, intent: str) -> bool:
+        """Return whether the user has read this purpose: in the last question, or in the reply above."""
+        reply = " ".join(self._context.client.state.reply.split())
+        return intent == self._intent or reply.startswith(intent.removesuffix("…"))
+
+    def _difference(self, approval: Approval) -> list[str]:
+        """Return the rows of the effect. A plan is prose, so its lines are broken between words."""
+        if approval.action.operation == _PLAN:
+            return self._writer.drawn(visible(approval.difference), None)
+        shown = approval.difference
+        if self._context.screen.last_command == approval.action.args.get("command"):
+            shown = shown.removeprefix(f"$ {self._context.screen.last_command}\n")
+        return difference_lines(shown, self._writer) if shown.strip() else []
+
     def _page(self, rows: list[str]) -> list[str]:
         """Write one page of these rows, and return the rows that are left."""
-        height = max(self._writer.rows - _AROUND, _SHORTEST) if self._writer.formatted else len(rows)
+        fits = not self._writer.formatted or len(rows) <= self._writer.rows - _BELOW
+        height = len(rows) if fits else max(self._writer.rows - _AROUND, _SHORTEST)
         if rows:
             self._writer.raw(*rows[:height])
         return rows[height:]

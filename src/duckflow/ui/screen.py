@@ -3,7 +3,19 @@
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from duckflow.domain.events import ActionFinished, StoredEvent
+from duckflow.domain.events import (
+    ActionFinished,
+    ApprovalAnswered,
+    ConsultationAnswered,
+    ErrorReported,
+    Evaluated,
+    Event,
+    Reply,
+    RequestFinished,
+    StoredEvent,
+    Undone,
+    UserMessage,
+)
 from duckflow.domain.live_updates import (
     OutputPiece,
     ReplyPiece,
@@ -27,9 +39,21 @@ _OPTIONAL: Collection[EventKind] = ("message", "question", "undo")
 _NOTICES: Collection[EventKind] = ("note", "error", "action")
 FOREIGN: Collection[EventKind] = ("message", "undo")
 """Kinds of events that are shown only if another window caused them."""
+_RECALLED = (
+    UserMessage,
+    Reply,
+    ActionFinished,
+    Undone,
+    ApprovalAnswered,
+    ConsultationAnswered,
+    Evaluated,
+    ErrorReported,
+    RequestFinished,
+)
+"""Events of the last exchange that a user sees again after coming back."""
 _MAX_PAUSE_S = 1.5
-_MOST_SAID = 12
-"""Largest number of lines of a message to show."""
+_MOST_SAID, _LAST_SAID = 12, 3
+"""Largest number of lines of a message to show, and how many of them are its last ones."""
 
 
 class Screen:
@@ -46,6 +70,8 @@ class Screen:
         self._held: list[EventDescription] = []
         """Notes that arrived in the middle of a reply and are shown below it."""
         self._last: str | None = None
+        self.last_command = ""
+        """Command whose result was shown last, so that a question about its effects need not repeat it."""
         self._notices: list[EventDescription] | None = None
         self.activity = Activity(self._replies, clock)
 
@@ -63,12 +89,18 @@ class Screen:
                 if what.wait_s is not None or not self._shown:  # otherwise this line would interrupt a reply
                     self._line(waiting_line(what), "dim")
             case StoredEvent(event=event):
-                self._last = event.text if isinstance(event, ActionFinished) else self._last
                 described = self._describe(event)
-                if described is not None:
-                    self._event(described)
+                if isinstance(event, ActionFinished) and described is not None:
+                    self._last = described.full or described.plain
+                    self.last_command = described.command
+                self.show(described)
             case _:
                 pass
+
+    def show(self, described: EventDescription | None) -> None:
+        """Write the description of an event, if it has one."""
+        if described is not None:
+            self._event(described)
 
     def hold_notices(self) -> None:
         """Keep notices back while a question is open, so that they do not hide it."""
@@ -92,10 +124,11 @@ class Screen:
         if not self._writer.formatted:
             return
         prompt = text("chat.prompt")
-        shown, more = harmless(message).expandtabs(4).split("\n"), list[str]()
-        if len(shown) > _MOST_SAID:
-            shown, more = shown[:_MOST_SAID], [text("chat.folded", count=len(shown) - _MOST_SAID)]
-        lines = f"\n{' ' * len(prompt)}".join([*shown, *more])
+        shown = harmless(message).expandtabs(4).split("\n")
+        if (hidden := len(shown) - _MOST_SAID) > 0:  # a question often stands below what was pasted
+            first = _MOST_SAID - _LAST_SAID
+            shown = [*shown[:first], text("chat.folded", count=hidden), *shown[-_LAST_SAID:]]
+        lines = f"\n{' ' * len(prompt)}".join(shown)
         self._writer.raw(f"\n{self._writer.painted(prompt + lines, 'bold')}")
 
     def _fold_thinking(self) -> None:
@@ -136,7 +169,7 @@ class Screen:
     def _reply(self, reply: str) -> None:
         """Write the part of a reply that was not written while it arrived."""
         shown = "".join(self._shown)
-        if not reply.startswith(shown):
+        if not reply.startswith(shown.rstrip("\n")):
             self._end_reply()
             shown = ""
         self._shown = []
@@ -158,6 +191,22 @@ class Screen:
     def _line(self, line: str, colour: Colour | None = None) -> None:
         self._end_reply()
         self._writer.line(line, colour)
+
+
+def recall(events: Sequence[StoredEvent], writer: Writer) -> None:
+    """Show the last message and its results to a user who returns. Open questions are asked anyway."""
+    screen, describe = Screen(writer, also=("message", "undo")), Describer()
+    asked = [place for place, one in enumerate(events) if isinstance(one.event, UserMessage)]
+    for place, recorded in enumerate(events):
+        event = recorded.event
+        if asked and place >= asked[-1] and isinstance(event, _RECALLED) and not _is_yes(event):
+            screen.show(describe(event))
+        else:
+            describe(event)  # the summary at the end counts the whole request
+
+
+def _is_yes(event: Event) -> bool:
+    return isinstance(event, ApprovalAnswered) and event.yes
 
 
 def replay(events: Sequence[StoredEvent], speed: float) -> None:

@@ -7,25 +7,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from duckflow.domain.events import (
-    ActionFinished,
-    ActionStarted,
     ConsultationRequested,
     ErrorReported,
-    Reply,
     SessionStarted,
     StoredEvent,
-    Undone,
-    UserMessage,
 )
 from duckflow.domain.live_updates import LiveUpdate, Waiting
-from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import echo, harmless, on_one_line
 from duckflow.ui.views.events import Describer, EventDescription, consultation_text, error_text, waiting_line
 
 _CHOSEN_BY_USER = "llm.chosen_by_setting"
 """Reason for a model if the user named it. Its name is then not repeated."""
-_MAX_RECALLED_CHARS = 800
 
 
 class PlainText:
@@ -79,15 +72,6 @@ def print_transcript(events: Sequence[StoredEvent]) -> None:
         echo(_plain(described))
 
 
-def last_exchange(events: Sequence[StoredEvent]) -> Iterator[str]:
-    """Yield the last message and its results, for a user who returns. Open questions are asked anyway."""
-    asked = [place for place, one in enumerate(events) if isinstance(one.event, UserMessage)]
-    last = events[asked[-1] :] if asked else ()
-    shown = UserMessage | Reply | ActionStarted | ActionFinished | Undone
-    for described in _described([one for one in last if isinstance(one.event, shown)]):
-        yield cut(_plain(described), _MAX_RECALLED_CHARS)
-
-
 def as_markdown(title: str, events: Sequence[StoredEvent]) -> str:
     """Return the session as a Markdown document."""
     parts = [f"# {on_one_line(title) or text('session.untitled')}"]
@@ -118,7 +102,7 @@ def _described(events: Sequence[StoredEvent]) -> Iterator[EventDescription]:
 
 def _plain(described: EventDescription) -> str:
     message = described.kind == "message"
-    return f"\n{text('chat.prompt')}{described.text}" if message else described.plain
+    return f"\n{text('chat.prompt')}{described.text}\n" if message else described.plain
 
 
 def _markdown(described: EventDescription) -> Iterator[str]:

@@ -3,11 +3,13 @@
 import asyncio
 import hashlib
 import os
+import shutil
 import stat
 import struct
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from duckflow.safety.descriptors import closing_fd, copy_to_new
 from duckflow.safety.sandbox.copy.copies import CopyFolders
 from duckflow.safety.sandbox.copy.layers import file_digest
 from duckflow.store.kept_files import ChangeOwner
+from fakes.rows import Failures
 
 
 def files(folder, *paths):
@@ -161,6 +164,30 @@ async def test_G9_what_leads_out_or_raises_rights_is_dropped_and_told(shell, fol
     assert (folder / "in").is_symlink()
 
 
+UNFIT = """python3 -c "
+import os, socket
+socket.socket(socket.AF_UNIX).bind('door')
+open(b'\\xff', 'w').close()
+for _ in range(203): os.mkdir('d'); os.chdir('d')
+"; mknod null c 1 3; echo x > fine"""
+
+
+async def test_G9_what_no_folder_may_get_is_dropped_and_told(shell, folder):
+    """Devices can't even be made."""
+    result = await shell.run(UNFIT)
+    deepest = "/".join(["d"] * 202)
+    assert {(one.path, one.reason) for one in result.effects.dropped} == {
+        ("door", "socket"),
+        ("\\xff", "unreadable"),
+        (deepest, "unreadable"),
+    }
+    assert "mknod: null: Operation not permitted" in result.output
+    assert await shell.apply(result.copy_id, result.effects) == {}
+    assert not {"door", os.fsdecode(b"\xff"), "null"} & {path.name for path in folder.iterdir()}
+    assert (folder / "fine").exists()
+    assert not (folder / deepest).exists()
+
+
 async def test_G9_a_file_that_someone_changed_meanwhile_is_not_overwritten(shell, folder):
     running = asyncio.ensure_future(shell.run("sleep 0.5; echo theirs > changed; rm removed; echo x > other"))
     await asyncio.sleep(0.2)
@@ -283,6 +310,18 @@ async def test_G9_effects_that_wait_for_an_answer_outlive_the_shell(folder, tmp_
         await second.copy(lost.copy_id)
 
 
+async def test_G3_a_question_stays_valid_for_a_week(folder, tmp_path, copying, open_shell):
+    shell = await open_shell(folder, copying, copies=tmp_path / "copies")
+    result = await shell.run("echo x > changed")
+    await shell.keep(result.copy_id)
+    await shell.aclose()
+    day, now = 24 * 3600, time.time()
+    for age, left in ((6.9 * day, 1), (7.1 * day, 0)):
+        os.utime(tmp_path / "copies" / result.copy_id, (now - age, now - age))
+        CopyFolders(tmp_path / "copies").sweep()
+        assert len(list((tmp_path / "copies").iterdir())) == left
+
+
 async def test_G9_an_interrupted_taking_over_is_finished_later(shell, folder, tmp_path, copying, open_shell):
     result = await shell.run("for n in $(seq 20); do echo $n > n$n; done; rm removed")
 
@@ -302,9 +341,9 @@ async def test_G9_an_interrupted_taking_over_is_finished_later(shell, folder, tm
     assert left.unfinished(str(second.workspace)) == []
 
 
-async def test_G9_what_a_cancelled_command_did_is_offered(shell, folder):
+async def test_G9_what_a_cancelled_command_did_is_offered(shell, folder, tmp_path):
     running = asyncio.ensure_future(shell.run("echo half > done; sleep 100"))
-    while not any(Path(path).exists() for path in _uppers(shell)):
+    while not list((tmp_path / "copies").glob("*/upper/done")):
         await asyncio.sleep(0.02)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -312,10 +351,6 @@ async def test_G9_what_a_cancelled_command_did_is_offered(shell, folder):
     (offered,) = shell.take_interrupted()
     assert told((await shell.copy(offered)).read().effects) == {("created", "file", "done", "")}
     assert not (folder / "done").exists()
-
-
-def _uppers(shell):
-    return [folder / "upper" / "done" for folder in shell._folders._place.iterdir()]
 
 
 async def test_G10_git_works_on_the_copy(shell, folder):
@@ -418,3 +453,26 @@ def test_G9_copies_are_made_while_another_process_sweeps(folder, tmp_path):
     finally:
         ended.set()
         sweeping.join()
+
+
+async def test_G9_folders_in_a_replaced_folder_keep_nothing_of_the_old_ones(shell, folder):
+    """The kernel marks only the topmost folder of those that were removed and created again."""
+    failures = Failures()
+    for command in (
+        "rm -rf b; mkdir -p b/c/e; echo new > b/c/e/new",
+        "mv b q; mv d b; mv q d",
+        "rm -rf b; mv d b",
+        "rm -rf b; cp -r d b",
+    ):
+        for path in ("b/c/e/old", "d/c/e/other"):
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text("x\n")
+        with failures.of(command):
+            result = await shell.run(f"{command}; find b d | sort")
+            assert await shell.apply(result.copy_id, result.effects) == {}
+            found = (path for name in ("b", "d") for path in (folder / name, *(folder / name).rglob("*")))
+            real = sorted(str(path.relative_to(folder)) for path in found if path.exists())
+            assert real == [line for line in result.output.splitlines() if line[:2] in ("b", "b/", "d", "d/")]
+        for name in ("b", "d"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+    failures.report()

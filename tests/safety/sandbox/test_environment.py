@@ -54,3 +54,10 @@ def test_G7_the_environment_is_the_users_own_without_keys_and_with_no_wish_for_p
     assert {name: value for name, value in seen.items() if name in KEPT} == KEPT
     assert set(seen) - set(KEPT) == {"TMPDIR", "GIT_OPTIONAL_LOCKS", "GIT_EDITOR", "PYTHONUNBUFFERED"}
     assert "HTTP_PROXY" in command_environment(NOT_KEPT, "/tmp", network=True, own_home=True)
+
+
+def test_G7_without_a_home_of_its_own_a_command_has_other_places_for_caches():
+    alone = command_environment(KEPT, "/t", network=False, own_home=True)
+    seen = command_environment(KEPT, "/t", network=False, own_home=False)
+    changed = {name: value for name, value in seen.items() if alone.get(name) != value}
+    assert changed == {"XDG_CACHE_HOME": "/t/.cache", "npm_config_cache": "/t/.cache/npm"}

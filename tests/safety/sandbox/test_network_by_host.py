@@ -185,11 +185,13 @@ def test_SAFETY22_what_is_no_host_is_said():
 
 
 @asynccontextmanager
-async def proxy(contacts, *hosts: str, **tokens: str) -> AsyncIterator[tuple[Gateway, int]]:
+async def proxy(
+    contacts, *hosts: str, private: bool = True, **tokens: str
+) -> AsyncIterator[tuple[Gateway, int]]:
     """A gateway on a port of this machine, as a command sees it."""
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
-    gateway = Gateway(hosts, contacts.append, private=True, tokens=tokens)
+    gateway = Gateway(hosts, contacts.append, private=private, tokens=tokens)
     await gateway.serve(listening)
     try:
         yield gateway, port
@@ -199,6 +201,27 @@ async def proxy(contacts, *hosts: str, **tokens: str) -> AsyncIterator[tuple[Gat
 
 def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def test_SAFETY22_only_addresses_that_were_judged_are_connected_to(contacts, monkeypatch):
+    """A name server that gives another answer the next time gains nothing."""
+    answers = [["93.184.215.14"], ["93.184.215.14", "127.0.0.1"], ["10.0.0.1"]]
+    tried, really_open = [], asyncio.open_connection
+
+    async def found(*_: object, **__: object) -> list[tuple[object, ...]]:
+        return [(0, 0, 0, "", (one, 443)) for one in answers.pop(0)]
+
+    async def connect(host: str, port: int, **options: object) -> object:
+        if port != own_port:
+            tried.append(host)
+            raise OSError
+        return await really_open(host, port, **options)
+
+    async with proxy(contacts, "a.example", private=False) as (_, own_port):
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", found)
+        monkeypatch.setattr(asyncio, "open_connection", connect)
+        said = [await status_of(own_port, "CONNECT a.example:443") for _ in range(3)]
+    assert (said, tried, answers) == (["502", "403", "403"], ["93.184.215.14"], [])
 
 
 async def status_of(port: int, line: str) -> str:

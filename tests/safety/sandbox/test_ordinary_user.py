@@ -153,6 +153,30 @@ def test_G9_an_ordinary_user_works_on_a_copy(copying, users_folder):
     assert not closed["left"]
 
 
+CLOSED = textwrap.dedent("""
+    import asyncio, json, os, sys
+    from pathlib import Path
+    from duckflow.config.settings import ShellSettings
+    from duckflow.safety.sandbox.shell import Shell
+
+    async def main(folder, level):
+        settings = ShellSettings(sandbox=level, disk_mb=1)
+        shell = Shell(folder / "work", settings, copies=folder / "state" / "copies",
+                      closed=(folder / "state",), env={"HOME": str(folder), "PATH": os.environ["PATH"]})
+        result = await shell.run("mkdir d; truncate -s 900K d/1 d/2; chmod 0 d")
+        await shell.aclose()
+        print(json.dumps([os.getuid(), result.stopped]))
+
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
+""")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="all the other tests already run as an ordinary user")
+def test_G7_files_in_a_closed_folder_count_for_an_ordinary_user(copying, users_folder):
+    ran = as_nobody([python_for_nobody(), "-c", CLOSED, str(users_folder), copying], PATH=os.environ["PATH"])
+    assert json.loads(ran.stdout) == [NOBODY, "disk_mb"], ran.stderr
+
+
 LIVE = textwrap.dedent("""
     import asyncio, hashlib, json, os, sys
     from pathlib import Path

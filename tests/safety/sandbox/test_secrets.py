@@ -277,6 +277,23 @@ async def test_G7_a_result_names_the_hidden_files_that_its_command_opened(
     assert "a/.env" in (await shell.stop(server)).hidden
 
 
+async def test_G7_a_branch_with_another_version_of_a_masked_file_is_refused_by_git(
+    folder, tmp_path, copying, open_shell
+):
+    files(folder, {".env": "A=1\n"})
+    repository(folder)
+    repository(folder, ("checkout", "-qb", "side"))
+    files(folder, {".env": "A=2\n"})
+    repository(folder, ("commit", "-qam", "two"), ("checkout", "-q", "-"))
+    files(folder, {".env": "A=SECRET\n"})
+    shell = await open_shell(folder, copying, copies=tmp_path / "copies")
+    result = await shell.run("git checkout side; git branch --show-current; cat .env")
+    assert (folder / ".env").read_text() == "A=SECRET\n"
+    assert "would be overwritten" in result.output
+    assert "SECRET" not in result.output
+    assert "\nside\n" not in result.output
+
+
 def test_G7_a_tool_chain_is_found_through_links_and_scripts(tmp_path):
     home, work = tmp_path / "home", tmp_path / "work"
     work.mkdir()

@@ -31,19 +31,28 @@ from duckflow.store.sessions import Sessions, SessionSummary
 from duckflow.ui.conversation import Conversation
 from duckflow.ui.frontend import Frontend
 from duckflow.ui.input.editor import TextEditor, find_editor
-from duckflow.ui.output.escaping import visible
+from duckflow.ui.output.escaping import on_one_line, visible
 from duckflow.ui.questions import RelayPrompt
-from duckflow.ui.screen import Screen
-from duckflow.ui.transcript import last_exchange
+from duckflow.ui.screen import Screen, recall
 
 _CODE = (".py", ".ts", ".js", ".go", ".rs", ".java", ".c", ".cpp", ".rb")
 _LOOKED_AT = 200
+_DEPTH, _LISTED = 3, 2_000
+_BESIDE = frozenset(
+    ("docs", "doc", "examples", "tests", "test", "node_modules", "vendor", "third_party", "build")
+)
+"""Folders whose files are not a good example of a first question."""
 
 
 async def converse(options: ConversationOptions, frontend: Frontend) -> None:
-    """Run sessions until the user leaves."""
+    """Run sessions until the user leaves. One that another process has open gets a second window."""
     open_log_file()
     earlier = _earlier_session(options)
+    if options.request:
+        frontend.keyboard.inbox.put(options.request)
+    if earlier is not None and holder_of(earlier.workspace) == earlier.id:
+        await attach(earlier.id, frontend)
+        return
     folder = options.workspace or Path(earlier.workspace if earlier else "")
     ask, show, digest = frontend.keyboard.answer, frontend.writer.line, None
     if not options.trust:
@@ -53,11 +62,12 @@ async def converse(options: ConversationOptions, frontend: Frontend) -> None:
     _adapt(frontend, loaded)
     for notice in loaded.notices:
         show(text(notice.key, **notice.values), "yellow")
-    if options.request:
-        frontend.keyboard.inbox.put(options.request)
     session: str | None = earlier.id if earlier else ""
+    # A mode in the settings or a flag counts at the start. Later the user goes between sessions as they are.
+    keeps_mode = loaded.sources["mode"].kind == "default"
     while session is not None:
-        session = await _one_session(session or None, folder, loaded, frontend)
+        opening = Opening(loaded, folder, session or None, attended=True, keeps_mode=keeps_mode)
+        session, keeps_mode = await _one_session(opening, frontend), True
 
 
 async def attach(wanted: str, frontend: Frontend) -> None:
@@ -68,9 +78,10 @@ async def attach(wanted: str, frontend: Frontend) -> None:
     _adapt(frontend, load(Path(found.workspace)))
     with closing(open_log()) as log:
         async with aclosing(RemoteSession(log, found, redactor())) as session:
-            for line in last_exchange(session.earlier()):
-                frontend.writer.line(line, "dim")
-            frontend.writer.line(text("attach.hello", session=found.id), "dim")
+            recall(session.earlier(), frontend.writer)
+            frontend.writer.line(
+                text("attach.hello", title=on_one_line(found.title) or text("session.untitled")), "dim"
+            )
             editor = TextEditor(frontend.keyboard)
             conversation = Conversation(session, frontend, Screen(frontend.writer), editor, guest=True)
             await conversation.run(session.updates())
@@ -98,23 +109,19 @@ async def settle_trust(
     return None
 
 
-async def _one_session(
-    session_id: str | None, folder: Path, loaded: LoadedSettings, frontend: Frontend
-) -> str | None:
+async def _one_session(opening: Opening, frontend: Frontend) -> str | None:
     """Run one session; return the id of the next one, empty for a new one, None to leave."""
-    earlier = _earlier_events(session_id) if session_id else ()
+    earlier = _earlier_events(opening.session_id) if opening.session_id else ()
     relay = RelayPrompt(frontend.keyboard, frontend.writer)
     screen = Screen(frontend.writer)
-    opening = Opening(loaded, folder, session_id, attended=True, relay=relay)
     updates = UpdateQueue()
-    async with aclosing(await SessionHost.open(opening, updates)) as host:
+    async with aclosing(await SessionHost.open(opening._replace(relay=relay), updates)) as host:
         for update in updates.pending():
             screen(update)
             if isinstance(update, StoredEvent) and isinstance(update.event, SessionStarted):
-                for line in last_exchange(earlier):
-                    frontend.writer.line(line, "dim")
+                recall(earlier, frontend.writer)
         frontend.writer.line(await _welcome(host.app), "dim")
-        wish = await _talk(host, loaded, frontend, screen, updates)
+        wish = await _talk(host, opening.loaded, frontend, screen, updates)
     for update in updates.pending():
         screen(update)
     if wish is None and host.state.said and frontend.prompt is not None:
@@ -155,7 +162,9 @@ def _earlier_events(session_id: str) -> Sequence[StoredEvent]:
 async def _welcome(app: App) -> str:
     """Return a few lines in a new folder, one line in a known folder."""
     known = Sessions(app.log.database).listed(str(app.workspace.root))
-    if app.started.resumed or len(known) > 1:
+    if app.started.resumed:
+        return f"\n{text('chat.hint')}"
+    if len(known) > 1:
         return text("chat.hint")
     try:
         listing = await asyncio.to_thread(app.workspace.list, ".", depth=1, limit=_LOOKED_AT)
@@ -167,8 +176,17 @@ async def _welcome(app: App) -> str:
         rules=app.rules.now.files,
         tests=await asyncio.to_thread(ProjectTests(app.workspace).find),
         sandbox=(await app.shell.sandbox()).level,
-        example=next((name for name in names if name.endswith(_CODE)), ""),
+        example=next((name for name in names if name.endswith(_CODE)), "")
+        or await asyncio.to_thread(_largest_code, app),
     )
+
+
+def _largest_code(app: App) -> str:
+    """Return the largest code file in the folders below that hold the program itself; empty without one."""
+    listing = app.workspace.list(".", depth=_DEPTH, limit=_LISTED)
+    code = [one for one in listing.entries if one.path.endswith(_CODE)]
+    own = [one for one in code if _BESIDE.isdisjoint(one.path.split("/"))]
+    return max(own, key=lambda one: one.size).path if own else ""
 
 
 def start_text(mode: Mode, rules: Sequence[str], tests: str, sandbox: str, example: str) -> str:

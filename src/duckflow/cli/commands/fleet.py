@@ -1,5 +1,6 @@
 """`duckflow fleet`: many requests in many repositories, with any number of workers (M8)."""
 
+import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,6 +9,7 @@ import typer
 
 from duckflow.cli.commands import flags
 from duckflow.domain.errors import UsageError, UserError
+from duckflow.fleet import RunState
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import echo
 
@@ -38,6 +40,7 @@ def submit(
     max_cost: flags.CostFlag = None,
     verify: flags.VerifyFlag = None,
     minutes: Annotated[float | None, flags.option("minutes", min=0.01)] = None,
+    priority: Annotated[int | None, flags.option("priority", min=-1000, max=1000)] = None,
     database: flags.DatabaseFlag = None,
     *,
     trust: flags.TrustFlag = False,
@@ -49,7 +52,7 @@ def submit(
         from duckflow.cli.reports.fleet import read_requests  # noqa: PLC0415 - heavy, and not for --help
         from duckflow.fleet.runs import RunOptions  # noqa: PLC0415 - as above
 
-        limits = {"max_loops": max_loops, "max_cost": max_cost, "minutes": minutes}
+        limits = {"max_loops": max_loops, "max_cost": max_cost, "minutes": minutes, "priority": priority}
         chosen = {"mode": mode, "model": model, "verify": verify, "trust": trust, **limits}
         common = RunOptions.model_validate({name: one for name, one in chosen.items() if one is not None})
         wanted = read_requests(file, common) if file else [(folder or Path(), request or "", common)]
@@ -62,29 +65,116 @@ def submit(
 def worker(
     database: flags.DatabaseFlag = None,
     lease: Annotated[float | None, flags.option("lease", min=0.5)] = None,
+    parallel: Annotated[int | None, flags.option("parallel", min=1, max=100)] = None,
     *,
     until_idle: Annotated[bool, flags.option("until-idle")] = False,
 ) -> None:
     """Work on the queued runs."""
     try:
         from duckflow.fleet.database import address  # noqa: PLC0415 - heavy, and only here
-        from duckflow.fleet.worker import LEASE_S, run_worker  # noqa: PLC0415 - as above
+        from duckflow.fleet.worker import LEASE_S, PARALLEL, run_worker  # noqa: PLC0415 - as above
     except ImportError as exc:
         raise UserError("fleet.extra_missing") from exc
+    from duckflow.config.loading import load  # noqa: PLC0415 - not for --help
 
-    run_worker(address(database), until_idle=until_idle, lease_s=lease or LEASE_S)
+    run_worker(
+        address(database),
+        until_idle=until_idle,
+        lease_s=lease or LEASE_S,
+        parallel=parallel or PARALLEL,
+        notices=load(Path.home()).settings.fleet,
+    )
 
 
 @commands.command("list", help=text("help.fleet_list"))
-def list_all(database: flags.DatabaseFlag = None, *, json: flags.JsonFlag = False) -> None:
-    """List all runs, the newest first."""
+def list_all(
+    words: Annotated[str, flags.argument("WORDS", "fleet_words")] = "",
+    state: Annotated[RunState | None, flags.option("state", "fleet_state")] = None,
+    repository: Annotated[str, flags.option("repository", "fleet_repository", metavar="NAME")] = "",
+    database: flags.DatabaseFlag = None,
+    *,
+    json: flags.JsonFlag = False,
+) -> None:
+    """List the runs that fit, the newest first."""
+    import time  # noqa: PLC0415 - not for --help
+
     with _fleet(database) as fleet:
-        found = fleet.runs.listed()
-    for run in found:
-        state, first = text(f"fleet.state.{run.state}"), run.request.splitlines()[0]
-        echo(run.model_dump_json() if json else f"{run.id}  {state}  {run.repository}  {first}")
+        from duckflow.cli.reports.fleet import run_lines  # noqa: PLC0415 - heavy, and not for --help
+        from duckflow.fleet.runs import RunFilter  # noqa: PLC0415 - as above
+
+        here = str(Path(repository).resolve()) if repository and Path(repository).is_dir() else repository
+        found = fleet.runs.listed(wanted=RunFilter(state=state, repository=here, words=words))
+        any_runs = found or fleet.runs.counts()
+    for line in [run.model_dump_json() for run in found] if json else run_lines(found, time.time()):
+        echo(line)
     if not found and not json:
-        echo(text("fleet.none"))
+        echo(text("fleet.none_fits" if any_runs else "fleet.none"))
+
+
+@commands.command("logs", help=text("help.fleet_logs"))
+def logs(
+    run: Annotated[str | None, flags.argument("ID", "run")] = None, database: flags.DatabaseFlag = None
+) -> None:
+    """Print what workers did with a run, or with all of them."""
+    with _fleet(database) as fleet:
+        from duckflow.cli.reports.fleet import print_log  # noqa: PLC0415 - heavy, not for --help
+
+        print_log(fleet, run)
+
+
+@commands.command("follow", help=text("help.fleet_follow"))
+def follow(run: RunArgument, database: flags.DatabaseFlag = None) -> None:
+    """Show a run live until it ends."""
+    with _fleet(database) as fleet:
+        from duckflow.cli.reports.fleet import follow_run  # noqa: PLC0415 - heavy, not for --help
+
+        code = follow_run(fleet, run)
+    raise typer.Exit(code)
+
+
+@commands.command("limits", help=text("help.fleet_limits"))
+def limits(
+    total: Annotated[int | None, flags.option("total", "fleet_total", min=0)] = None,
+    per_repository: Annotated[int | None, flags.option("per-repository", "fleet_each", min=0)] = None,
+    cost: Annotated[float | None, flags.option("cost", "fleet_cost", min=0.0, metavar="USD")] = None,
+    database: flags.DatabaseFlag = None,
+) -> None:
+    """Show or change the limits that all workers share."""
+    with _fleet(database) as fleet:
+        from duckflow.cli.reports.fleet import limits_line  # noqa: PLC0415 - heavy, not for --help
+
+        chosen = {"total": total, "per_repository": per_repository, "cost_usd": cost}
+        given = {name: value for name, value in chosen.items() if value is not None}
+        if given:
+            fleet.runs.set_limits(fleet.runs.limits().model_copy(update=given))
+        echo(limits_line(fleet.runs.limits(), fleet.runs.spent_usd()))
+
+
+@commands.command("push", help=text("help.fleet_push"))
+def push(
+    run: RunArgument,
+    remote: Annotated[str, flags.option("remote", "fleet_remote")] = "origin",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help=text("help.option.fleet_output"))
+    ] = None,
+    database: flags.DatabaseFlag = None,
+) -> None:
+    """Push a run's branch, and write the text of a draft pull request."""
+    with _fleet(database) as fleet:
+        from duckflow.cli.reports.pull_request import pull_request_text  # noqa: PLC0415 - heavy, as above
+        from duckflow.fleet.publishing import push_branch  # noqa: PLC0415 - as above
+
+        found = fleet.runs.find(run)
+        address = push_branch(found, remote)
+        said = pull_request_text(fleet, found)
+    echo(text("fleet.pushed", branch=found.branch, address=address), sys.stderr)
+    if output is None:
+        echo(said.removesuffix("\n"))
+        return
+    try:
+        output.write_text(said, "utf-8")
+    except OSError as exc:
+        raise UsageError("session.not_written", path=output, reason=exc.strerror or exc) from exc
 
 
 @commands.command("show", help=text("help.fleet_show"))

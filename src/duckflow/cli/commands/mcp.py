@@ -97,7 +97,7 @@ def login(name: NameArgument, workspace: FolderFlag = HERE, *, trust: TrustFlag 
     """Sign in at a server."""
     from duckflow.cli.reports.mcp import signed_in  # noqa: PLC0415 - heavy, and not for --help
 
-    signed_in(name, workspace, trust=trust, tell=lambda address: echo(text("mcp.open", address=address)))
+    signed_in(name, workspace, trust=trust)
     echo(text("mcp.signed_in"))
 
 
@@ -121,6 +121,22 @@ def allow(
         raise UsageError("mcp.no_such", name=name)
     grant(name, server, which or (READING if read_only else ALL), allow=not revoke)
     _show([report_of(name, server)], json=False)
+
+
+@commands.command("serve", help=text("help.mcp_serve"))
+def serve(
+    workspace: FolderFlag = HERE,
+    host: Annotated[list[str] | None, option("host", metavar="HOST")] = None,
+    *,
+    network: Annotated[bool, option("network")] = False,
+    apply: Annotated[bool, option("apply", "serve_apply")] = False,
+) -> None:
+    """Let another agent try commands on a copy of the folder, over standard input and output (O7)."""
+    try:
+        from duckflow.cli.tool_server import serve_in  # noqa: PLC0415 - heavy, and only with the extra
+    except ModuleNotFoundError as exc:
+        raise UsageError("mcp.not_installed") from exc
+    serve_in(workspace, host or (), network=network, apply=apply)
 
 
 @commands.command("import", help=text("help.mcp_import"))

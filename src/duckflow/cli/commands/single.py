@@ -1,7 +1,8 @@
-"""Commands without subcommands: run, acp, doctor, stats, web."""
+"""Commands without subcommands: run, try, review, acp, doctor, stats, web."""
 
 from contextlib import closing
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,6 +23,7 @@ def run(
     verify: flags.VerifyFlag = None,
     resume: Annotated[str | None, flags.option("resume", metavar="ID")] = None,
     answer: Annotated[str | None, flags.option("answer", metavar="TEXT")] = None,
+    summary: Annotated[Path | None, flags.option("summary", metavar="FILE")] = None,
     *,
     json: flags.JsonFlag = False,
     trust: flags.TrustFlag = False,
@@ -32,8 +34,52 @@ def run(
 
     limits = max_loops, max_cost
     switches = {"json": json, "trust": trust, "steer": steer}
-    told = RunFlags(task, model, mode, workspace, *limits, verify, resume, answer, **switches)
+    told = RunFlags(
+        task, model, mode, workspace, *limits, verify, resume, answer, **switches, summary=summary
+    )
     raise typer.Exit(run_with(told))
+
+
+def try_(
+    command: Annotated[list[str] | None, flags.argument("COMMAND", "command")] = None,
+    workspace: flags.FolderFlag = flags.HERE,
+    host: Annotated[list[str] | None, flags.option("host", metavar="HOST")] = None,
+    apply: Annotated[str | None, flags.option("apply", metavar="ID")] = None,
+    *,
+    network: Annotated[bool, flags.option("network")] = False,
+    yes: Annotated[bool, flags.option("yes", short="-y")] = False,
+    json: flags.JsonFlag = False,
+) -> None:
+    """Run a command on a copy of the folder, and apply what it changed if the user wants (O7)."""
+    if not command and apply is None:
+        raise UsageError("trial.no_command")
+    from duckflow.cli.reports.trial import TrialOptions, apply_later, try_with  # noqa: PLC0415 - not for --help
+
+    if not command:
+        raise typer.Exit(apply_later(apply or ""))
+    options = TrialOptions(workspace, host or (), network=network, yes=yes, as_json=json)
+    raise typer.Exit(try_with(command, options))
+
+
+def review(
+    changes: Annotated[str, flags.argument("RANGE", "review_range")] = "",
+    model: flags.ModelFlag = None,
+    workspace: flags.FolderFlag = flags.HERE,
+    max_loops: flags.LoopsFlag = None,
+    max_cost: flags.CostFlag = None,
+    summary: Annotated[Path | None, flags.option("summary", "review_summary", metavar="FILE")] = None,
+    *,
+    staged: Annotated[bool, flags.option("staged")] = False,
+    details: Annotated[bool, flags.option("details", "review_details")] = False,
+    json: Annotated[bool, flags.option("json", "review_json")] = False,
+    trust: flags.TrustFlag = False,
+) -> None:
+    """Review changes; exit code 1 if a finding is proven (O4)."""
+    from duckflow.cli.reports.review import ReviewFlags, review_with  # noqa: PLC0415 - not for --help
+
+    limits = max_loops, max_cost
+    told = ReviewFlags(changes, workspace, model, *limits, summary, staged, details, json, trust)
+    raise typer.Exit(review_with(told))
 
 
 def acp(

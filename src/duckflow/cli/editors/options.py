@@ -1,4 +1,4 @@
-"""What an editor can choose for a session: model, mode and thinking effort (`configOptions`)."""
+"""Choices that an editor offers for a session: model, mode and thinking effort (`configOptions`)."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal

@@ -1,4 +1,4 @@
-"""How a turn ended and what it used, for an editor."""
+"""Outcome and usage of a turn, as an editor gets them."""
 
 from collections.abc import Mapping
 

@@ -18,6 +18,7 @@ from duckflow.domain.questions.approval import Approval
 from duckflow.domain.work.plan import WorkStatus
 from duckflow.safety.files.encoding import decode
 from duckflow.ui.output.escaping import on_one_line, visible
+from duckflow.ui.views.agents import running_line
 from duckflow.ui.views.events import Describer, waiting_line
 from duckflow.ui.views.live.progress import action_name
 
@@ -28,6 +29,7 @@ _KINDS: Mapping[str, schema.ToolKind] = {
     "file_ops.search": "search",
     "file_ops.write_file": "edit",
     "file_ops.edit_file": "edit",
+    "file_ops.edit_cell": "edit",
     "file_ops.delete_file": "delete",
     "file_ops.move_file": "move",
     "shell": "execute",
@@ -107,6 +109,8 @@ class SessionTranslator:
                 yield self._start(event)
             case events.ActionFinished():
                 yield self._finish(event)
+            case events.AgentMoved():
+                yield from self._show_in_call("\n".join(map(running_line, self._app.session.state.agents)))
             case events.ApprovalRequested():
                 self._asked = event.approval
             case events.ApprovalAnswered() | events.ConsultationRequested() | events.UserMessage():
@@ -115,6 +119,8 @@ class SessionTranslator:
                 yield helpers.update_plan(self._entries(event))
             case events.ModeChanged() | events.ModelChanged() | events.EffortChanged():
                 pass  # sent as options
+            case events.RequestFinished(outcome="provider_error"):
+                pass  # the error is the answer to the request
             case events.SessionTitled():
                 yield schema.SessionInfoUpdate(session_update="session_info_update", title=event.title)
             case _ if described is not None and described.kind == "error":
@@ -161,9 +167,13 @@ class SessionTranslator:
         )
 
     def _add_output(self, piece: str) -> SessionUpdates:
+        self._output = (self._output + piece)[-_OUTPUT:]
+        yield from self._show_in_call(self._output)
+
+    def _show_in_call(self, text: str) -> SessionUpdates:
+        """Show text as what the running tool call has done so far."""
         if self._calls:
-            self._output = (self._output + piece)[-_OUTPUT:]
-            block = helpers.tool_content(helpers.text_block(visible(self._output)))
+            block = helpers.tool_content(helpers.text_block(visible(text)))
             yield helpers.update_tool_call([*self._calls.values()][-1], status="in_progress", content=[block])
 
     def _difference(

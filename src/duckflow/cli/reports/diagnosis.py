@@ -27,6 +27,7 @@ from duckflow.llm.weights.installation import find
 from duckflow.llm.windows import LearnedWindows
 from duckflow.safety.sandbox.child.cgroups import memory_places
 from duckflow.safety.sandbox.shell import Shell
+from duckflow.tools.code.rows import find_servers
 from duckflow.tools.searching.ripgrep import find_ripgrep
 
 State = Literal["ok", "lacking", "broken"]
@@ -74,6 +75,7 @@ def examine(folder: Path, model: str | None, *, trusted: bool) -> Iterator[Docto
     yield _terminal()
     yield _program("git", shutil.which("git"))
     yield _program("ripgrep", find_ripgrep(folder.resolve()))
+    yield _language_servers(folder, settings)
 
 
 async def _model(settings: Settings) -> DoctorFinding:
@@ -177,6 +179,14 @@ def _program(name: str, path: object) -> DoctorFinding:
     if path:
         return DoctorFinding(name, "ok", text("doctor.found_at", path=path))
     return DoctorFinding(name, "lacking", text(f"doctor.{name}_none"))
+
+
+def _language_servers(folder: Path, settings: Settings) -> DoctorFinding:
+    if not settings.code.enabled:
+        return DoctorFinding("language_servers", "ok", text("doctor.language_servers_off"))
+    found = find_servers(settings.code, folder.resolve(), os.environ)
+    listed = ", ".join(f"{one.row.name} ({' '.join(one.row.suffixes)})" for one in found)
+    return DoctorFinding("language_servers", "ok", listed or text("doctor.language_servers_none"))
 
 
 def _broken(check: str, error: UserError) -> DoctorFinding:

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+import sys
 from contextlib import aclosing, suppress
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from duckflow.domain.extensions import ServerReport
 from duckflow.domain.frozen import replace
 from duckflow.tools.mcp.connection import ServerOpener
 from duckflow.tools.mcp.servers import McpServers
+from duckflow.ui.output.escaping import echo
 
 
 def tried(name: str, folder: Path, *, trust: bool) -> ServerReport:
@@ -22,11 +23,11 @@ def tried(name: str, folder: Path, *, trust: bool) -> ServerReport:
     return asyncio.run(_try(name, server, opener))
 
 
-def signed_in(name: str, folder: Path, *, trust: bool, tell: Callable[[str], None]) -> None:
-    """Let the user sign in at a server. `tell` gets the address to open."""
+def signed_in(name: str, folder: Path, *, trust: bool) -> None:
+    """Let the user sign in at a server, in a browser on this or another machine."""
     server, opener = _found(name, folder, trust=trust)
     try:
-        asyncio.run(opener.sign_in(name, server, tell))
+        asyncio.run(opener.sign_in(name, server, echo, sys.stdin if sys.stdin.isatty() else None))
     except ToolError as exc:
         raise UsageError("mcp.unusable", name=name, reason=str(exc)) from exc
 

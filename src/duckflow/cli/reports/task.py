@@ -11,18 +11,51 @@ from pathlib import Path
 from duckflow.api import OpenSession, Work, find_session
 from duckflow.cli.log_file import open_log_file
 from duckflow.cli.plain_flags import RunFlags, settings_flags
+from duckflow.cli.secrets import without_secrets
 from duckflow.config.loading import LoadedSettings, load
-from duckflow.domain.errors import UsageError
+from duckflow.domain.errors import UsageError, UserError
 from duckflow.domain.habits import habit_of
 from duckflow.i18n.catalogue import text
 from duckflow.loops.chat import EXIT_CODES
+from duckflow.safety.syscalls import close_memory
 from duckflow.ui.input.keyboard import PlainKeyboard
+from duckflow.ui.job_summary import JobSummary, failed_start
 from duckflow.ui.output.escaping import echo
 from duckflow.ui.transcript import PlainText, print_json
+
+_STDIN = "-"
+"""In place of the task: standard input contains it."""
 
 
 def run_with(told: RunFlags) -> int:
     """Do the task of the command line; return the exit code."""
+    if told.summary is not None:
+        append_summary(told.summary, "")  # fails before the work rather than after it
+    try:
+        return _run(told._replace(task=_from_stdin() if told.task == _STDIN else told.task))
+    except UserError as error:
+        if told.summary is not None:
+            append_summary(told.summary, failed_start(without_secrets(text(error.key, **error.values))))
+        raise
+
+
+def _from_stdin() -> str:
+    """Return the task from standard input, which has no limit on its length as an argument has."""
+    if sys.stdin is None or sys.stdin.isatty():
+        raise UsageError("run.no_task")
+    return sys.stdin.buffer.read().decode("utf-8", "replace")
+
+
+def append_summary(path: Path, written: str) -> None:
+    """Add text to a summary file; UsageError if it can't be written."""
+    try:
+        with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(written)
+    except OSError as exc:
+        raise UsageError("job.not_written", path=path, reason=exc.strerror or str(exc)) from exc
+
+
+def _run(told: RunFlags) -> int:
     if told.answer is not None and not told.resume:
         raise UsageError("run.answer_without_resume")
     if not told.resume and not (told.task or "").strip():
@@ -39,9 +72,15 @@ def run_with(told: RunFlags) -> int:
 async def _work(told: RunFlags, folder: Path, loaded: LoadedSettings) -> int:
     for notice in loaded.notices:
         echo(text(notice.key, **notice.values), sys.stderr)
+    if loaded.settings.shell.sandbox == "external":
+        echo(text("sandbox.external"), sys.stderr)
+        close_memory()  # commands are processes of the same user, and the environment has the model's key
     open_log_file()
     session = OpenSession(folder, resume=told.resume, mode=told.mode, verify=told.verify, settings=loaded)
     session.listen(print_json if told.json else PlainText(_said_again(told)))
+    summary = JobSummary(_said_again(told)) if told.summary is not None else None
+    if summary is not None:
+        session.listen(summary)
     async with session:
         gc.freeze()  # objects of the start live to the end, so collections can skip them
         work = _begin(session, told)
@@ -56,6 +95,8 @@ async def _work(told: RunFlags, folder: Path, loaded: LoadedSettings) -> int:
             if hearing is not None:
                 hearing.cancel()
                 await asyncio.gather(hearing, return_exceptions=True)
+            if summary is not None and told.summary is not None:
+                append_summary(told.summary, summary.markdown(session.state))
 
 
 def _on_terminal() -> bool:

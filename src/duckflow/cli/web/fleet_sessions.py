@@ -12,8 +12,7 @@ from duckflow.domain.errors import UserError
 from duckflow.domain.events import StoredEvent
 from duckflow.fleet import in_use
 from duckflow.i18n.catalogue import text
-from duckflow.ui.output.escaping import harmless, on_one_line
-from duckflow.ui.views.approval import approval_view
+from duckflow.ui.output.escaping import harmless
 from duckflow.ui.web.session_view import RUN_PREFIX, Payload, words_payload
 
 if TYPE_CHECKING:
@@ -116,7 +115,9 @@ class FleetSessions:
         fleet = self._open()
         if fleet is None:
             return None
-        waiting = fleet.runs.listed(_LISTED, "waiting")
+        from duckflow.fleet.runs import RunFilter  # noqa: PLC0415 - an extra
+
+        waiting = fleet.runs.listed(_LISTED, RunFilter(state="waiting"))
         others = [one for one in fleet.runs.listed(_LISTED) if one.state != "waiting"]
         runs = [self._run(one) for one in (*waiting, *others)]
         return {"error": "", "counts": fleet.runs.counts(), "runs": runs}
@@ -145,10 +146,7 @@ class FleetSessions:
     def _asked(self, run: "FleetRun") -> str:
         """Return the question of a run in a line; computed once for each question."""
         if run.question not in self._asks:
-            state, said = self._needed().state(run), ""
-            if state.approval is not None:
-                said = approval_view(state.approval).question
-            elif state.consultation is not None:
-                said = text(state.consultation.situation, **state.consultation.values)
-            self._asks[run.question] = on_one_line(said or state.reply)
+            from duckflow.fleet.questions import question_text  # noqa: PLC0415 - an extra
+
+            self._asks[run.question] = question_text(self._needed().state(run))
         return self._asks[run.question]

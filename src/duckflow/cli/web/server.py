@@ -1,7 +1,9 @@
 """The server behind the page: lists, one stream of updates, and commands."""
 
 import asyncio
+import binascii
 import json
+from base64 import b64decode
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,14 +15,24 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from duckflow.cli.web.local_sessions import LocalSessions
+from duckflow.cli.web.folders import file_content, folder_listing, start_facts
+from duckflow.cli.web.local_sessions import LocalSessions, Sent
 from duckflow.domain.commands import parse_command
 from duckflow.domain.errors import UserError
+from duckflow.domain.frozen import Frozen
 from duckflow.domain.modes import MODES
 from duckflow.domain.patterns import lazy_regex
 from duckflow.i18n.catalogue import current_language, entries, text
 from duckflow.ui import web
-from duckflow.ui.web.session_view import RUN_PREFIX, Payload, SessionView, evidence_payload, rows_of
+from duckflow.ui.web.session_view import (
+    RUN_PREFIX,
+    Payload,
+    SessionView,
+    evidence_payload,
+    live_payload,
+    rows_of,
+)
+from duckflow.ui.web.typed_lines import suggestions
 
 _LOOK_S = 0.1
 _ALIVE_S = 15.0
@@ -29,6 +41,29 @@ _FLEET_S = 1.0
 _ID = lazy_regex(r"[A-Za-z0-9_-]{0,64}")
 _MOST = 256 * 1024
 """Maximum bytes of a request's body."""
+_MOST_WITH_PICTURES = 28 * 1024 * 1024
+"""The same for a message, which may have pictures."""
+_MOST_TYPED = 1_000
+"""Longest text, in characters, for suggestions and a search."""
+_DIGEST = lazy_regex(r"[0-9a-f]{64}")
+
+
+class TypedLine(Frozen):
+    """A line from the message field. Pictures are in Base64."""
+
+    text: str
+    later: bool = False
+    pictures: tuple[str, ...] = ()
+
+
+class NewRequest(TypedLine):
+    """A first line, and the session to open for it."""
+
+    folder: str
+    mode: str = ""
+    model: str = ""
+    where: str = ""
+    """"fleet" to queue it there."""
 
 
 def make_app(sessions: LocalSessions) -> Starlette:
@@ -67,11 +102,55 @@ def make_app(sessions: LocalSessions) -> Starlette:
             return _said(result, 409)
         return JSONResponse({"waiting": result is None})
 
+    async def type_line(request: Request) -> Response:
+        said = TypedLine.model_validate_json(await _body(request, _MOST_WITH_PICTURES))
+        return _answered(
+            await sessions.type_line(_named(request), said.text, _pictures(said), later=said.later)
+        )
+
     async def start(request: Request) -> Response:
-        wanted = TypeAdapter(dict[str, str]).validate_json(await _body(request))
-        queued = wanted.get("where") == "fleet"
-        opened = await sessions.start(wanted["folder"], wanted["text"], wanted["mode"], queued=queued)
-        return JSONResponse({"session": opened})
+        wanted = NewRequest.model_validate_json(await _body(request, _MOST_WITH_PICTURES))
+        pictures = _pictures(wanted)
+        if wanted.where == "fleet":
+            return JSONResponse({"session": await sessions.queue(wanted.folder, wanted.text, wanted.mode)})
+        session = await sessions.start(wanted.folder, wanted.mode, wanted.model)
+        return _answered(await sessions.type_line(session, wanted.text, pictures), session)
+
+    async def first(request: Request) -> Response:
+        folder = sessions.known(request.query_params.get("folder", ""))
+        return JSONResponse(await start_facts(folder, sessions.flags))
+
+    async def complete(request: Request) -> Response:
+        asked = request.query_params
+        client = await sessions.reader(_session(asked.get("session", "")), asked.get("folder", ""))
+        return JSONResponse({"found": suggestions(client, asked.get("typed", "")[:_MOST_TYPED])})
+
+    async def search(request: Request) -> Response:
+        words = request.query_params.get("words", "")[:_MOST_TYPED]
+        return JSONResponse({"found": await asyncio.to_thread(sessions.search, words)})
+
+    async def files(request: Request) -> Response:
+        path, folder = request.query_params.get("path", ""), sessions.folder_of(_named(request))
+        return JSONResponse(await asyncio.to_thread(folder_listing, folder, path))
+
+    async def file(request: Request) -> Response:
+        path, folder = request.query_params.get("path", ""), sessions.folder_of(_named(request))
+        return JSONResponse(await asyncio.to_thread(file_content, folder, path))
+
+    async def picture(request: Request) -> Response:
+        digest = request.path_params["digest"]
+        found = await asyncio.to_thread(sessions.picture, digest) if _DIGEST.fullmatch(digest) else None
+        return Response(found[0], media_type=found[1]) if found else PlainTextResponse("", 404)
+
+    async def rename(request: Request) -> Response:
+        title = TypeAdapter(dict[str, str]).validate_json(await _body(request))["title"]
+        await sessions.rename(_named(request), title)
+        return JSONResponse({})
+
+    async def delete(request: Request) -> Response:
+        await _body(request)
+        await sessions.delete(_named(request))
+        return JSONResponse({})
 
     async def fork(request: Request) -> Response:
         before = TypeAdapter(dict[str, int]).validate_json(await _body(request))["before"]
@@ -86,7 +165,16 @@ def make_app(sessions: LocalSessions) -> Starlette:
         routes=[
             Route("/api/texts", texts),
             Route("/api/stream", stream),
+            Route("/api/start", first),
+            Route("/api/suggestions", complete),
+            Route("/api/search", search),
+            Route("/api/pictures/{digest}", picture),
             Route("/api/sessions", start, methods=["POST"]),
+            Route("/api/sessions/{session}/lines", type_line, methods=["POST"]),
+            Route("/api/sessions/{session}/title", rename, methods=["POST"]),
+            Route("/api/sessions/{session}/delete", delete, methods=["POST"]),
+            Route("/api/sessions/{session}/files", files),
+            Route("/api/sessions/{session}/file", file),
             Route("/api/sessions/{session}/commands", send, methods=["POST"]),
             Route("/api/sessions/{session}/evidence/{evidence}", evidence),
             Route("/api/sessions/{session}/difference", difference),
@@ -102,7 +190,9 @@ def make_app(sessions: LocalSessions) -> Starlette:
 async def _explain(_request: Request, error: Exception) -> Response:
     """Answer a UserError with its sentence; other errors mean a request that our page would not send."""
     if isinstance(error, UserError):
-        return _said(text(error.key, **error.values), 409)
+        holder = str(error.values.get("session", "")) if error.key == "lock.held" else ""
+        said = text("web.folder_busy") if holder else text(error.key, **error.values)
+        return JSONResponse({"message": said, "holder": holder}, status_code=409)
     return _said(text("web.unreadable"), 400)
 
 
@@ -117,13 +207,28 @@ def _named(request: Request) -> str:
     return _session(request.path_params["session"])
 
 
-async def _body(request: Request) -> bytes:
+def _pictures(said: TypedLine) -> list[bytes]:
+    try:
+        return [b64decode(one, validate=True) for one in said.pictures]
+    except binascii.Error as exc:
+        raise ValueError("not Base64") from exc
+
+
+def _answered(sent: Sent, session: str = "") -> Response:
+    """Return what became of a typed line. A refused message has status 409."""
+    if sent.objection:
+        return _said(sent.objection, 409)
+    result = sent.result._asdict() if sent.result else None
+    return JSONResponse({"waiting": sent.waits, "result": result, "session": session})
+
+
+async def _body(request: Request, most: int = _MOST) -> bytes:
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         raise ValueError("not JSON")
     got = bytearray()
     async for piece in request.stream():
         got += piece
-        if len(got) > _MOST:
+        if len(got) > most:
             raise ValueError("too long")
     return bytes(got)
 
@@ -161,7 +266,9 @@ async def _stream(sessions: LocalSessions, session_id: str, after: int) -> Async
                 fresh += _changed(told, "question", view.question(run))
             seen = version
         if session_id:
-            fresh += _changed(told, "live", sessions.live(session_id))
+            fresh += _changed(told, "live", live_payload(*sessions.live(session_id)))
+            if not is_run:
+                fresh += _changed(told, "waiting", sessions.waiting(session_id))
         if clock() - quiet > _ALIVE_S:
             fresh.append(b": still here\n\n")
         if fresh:

@@ -1,21 +1,24 @@
-"""Markdown files for commands and skills: fields between `---` lines at the top, then text."""
+"""Markdown files for commands, agents and skills: fields between `---` lines at the top, then text."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from duckflow.config.toml_file import read_text
-from duckflow.config.trust import PROJECT_COMMANDS, files_below
-from duckflow.domain.extensions import CustomCommand, Skill
+from duckflow.config.trust import PROJECT_AGENTS, PROJECT_COMMANDS, files_below
+from duckflow.domain.extensions import CustomAgent, CustomCommand, Skill
 from duckflow.domain.patterns import lazy_regex
 
-COMMANDS_FOLDER = "commands"
+COMMANDS_FOLDER, AGENTS_FOLDER = "commands", "agents"
 SKILL_FOLDERS = (".claude/skills", ".agents/skills")
 """Folders with skills, in a project and in the user's home. Of equal names, the last one is used."""
 SKILL_FILE = "SKILL.md"
 _KEY = lazy_regex(r"([\w-]+):\s*(.*)")
+_ESCAPED = lazy_regex(r'\\(["\\/])')
 _NAME = lazy_regex(r"\w[\w:.-]{0,63}")
 _MOST_SKILLS = 200
+_READING = {"Read", "Grep", "Glob", "LS", "WebFetch", "WebSearch"}
+"""Names of tools in agents' files with which nothing can be changed."""
 _DESCRIPTION = 1_000
 
 
@@ -39,25 +42,64 @@ def split_front(content: str) -> tuple[dict[str, str], str]:
 
 def _unquoted(value: str) -> str:
     value = value.strip()
-    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" else value
+    quote = value[:1]
+    if len(value) < 2 or value[-1] != quote or quote not in "'\"":
+        return value
+    return _ESCAPED.sub(r"\1", value[1:-1]) if quote == '"' else value[1:-1].replace("''", "'")
 
 
 def read_commands(folders: Iterable[Path], project: Mapping[str, str]) -> tuple[CustomCommand, ...]:
     """Return the commands of the user and of a trusted project. Of equal names, the user's is used."""
+    found = [
+        one for files, own in _files(folders, project, PROJECT_COMMANDS) for one in _commands(files, own=own)
+    ]
+    return tuple({command.name: command for command in found}.values())
+
+
+def read_agents(folders: Iterable[Path], project: Mapping[str, str]) -> tuple[CustomAgent, ...]:
+    """Return the agents of the user and of a trusted project. Of equal names, the user's is used."""
+    found = [
+        one for files, own in _files(folders, project, PROJECT_AGENTS) for one in _agents(files, own=own)
+    ]
+    return tuple({agent.name: agent for agent in found}.values())
+
+
+def _files(
+    folders: Iterable[Path], project: Mapping[str, str], places: Sequence[str]
+) -> Iterator[tuple[Mapping[str, str], bool]]:
+    """Yield the Markdown files of the project and those of the user, by path below their folder."""
     theirs = {
         str(PurePosixPath(path).relative_to(below)): content
-        for below in reversed(PROJECT_COMMANDS)
+        for below in reversed(places)
         for path, content in project.items()
         if path.startswith(f"{below}/")
     }
+    yield theirs, True
     mine = {
         name: read_text(folder / name) or ""
         for folder in folders
         for name in sorted(files_below(folder, "."))
         if name.endswith(".md")
     }
-    found = [*_commands(theirs, own=True), *_commands(mine, own=False)]
-    return tuple({command.name: command for command in found}.values())
+    yield mine, False
+
+
+def _agents(files: Mapping[str, str], *, own: bool) -> Iterator[CustomAgent]:
+    for path, content in files.items():
+        said, body = split_front(content)
+        name = (said.get("name") or path.removesuffix(".md").replace("/", ":")).casefold()
+        if not path.endswith(".md") or not _NAME.fullmatch(name):
+            continue
+        tools = {one.strip() for one in said.get("tools", "").split(",") if one.strip()}
+        model = said.get("model", "").strip()
+        yield CustomAgent(
+            name=name,
+            instructions=body,
+            description=" ".join(said.get("description", "").split())[:_DESCRIPTION],
+            model=model if ":" in model else "",  # names such as "inherit" or "sonnet" name no provider
+            only_reads=bool(tools) and tools <= _READING,
+            own=own,
+        )
 
 
 def _commands(files: Mapping[str, str], *, own: bool) -> Iterator[CustomCommand]:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from pydantic import ValidationError
+
 from duckflow.config.layers import validate
 from duckflow.config.mcp import VARIABLE, McpServer, from_home, user_variables
 from duckflow.config.toml_file import parse, read_text, save_text
@@ -115,7 +117,8 @@ def foreign_servers(entries: Mapping[str, Any]) -> tuple[dict[str, McpServer], d
             server = _foreign(entry)
             validate({"mcp.servers": {name: server.model_dump(mode="json")}})
         except (TypeError, ValueError, AttributeError) as exc:
-            unusable[given] = str(exc).split("\n")[0]
+            told = exc.errors()[0]["msg"] if isinstance(exc, ValidationError) else str(exc)
+            unusable[given] = told.split("\n")[0]
         else:
             servers[name] = server
     return servers, unusable
@@ -124,6 +127,8 @@ def foreign_servers(entries: Mapping[str, Any]) -> tuple[dict[str, McpServer], d
 def _foreign(entry: Mapping[str, Any]) -> McpServer:
     """Convert an entry written for Claude, Cursor or VS Code. These allow servers to use the network."""
     command = (entry["command"], *entry.get("args", ())) if entry.get("command") else ()
+    if command and entry.get("cwd"):
+        command = ("env", "-C", entry["cwd"], *command)
     command = tuple(_named(word) for word in command)
     url = _named(str(entry.get("url") or entry.get("serverUrl") or ""))
     return McpServer(

@@ -105,6 +105,11 @@ class Effects(Frozen):
         return (*files, *(f"{bulk.path}/" for bulk in self.bulk if not bulk.kept))
 
     @property
+    def size(self) -> int:
+        """Size of all new and changed files in bytes, with their holes."""
+        return sum(one.size for one in (*self.effects, *self.bulk))
+
+    @property
     def nothing(self) -> bool:
         """True if applying the effects would not change the workspace."""
         return not self.effects and not self.bulk

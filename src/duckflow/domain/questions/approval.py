@@ -9,6 +9,9 @@ from duckflow.domain.decision import Action
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.lines import TextLine
 
+STOPPED = "The user stopped the work before answering."
+"""Beginning of the result of an action about which the user was asked when they stopped the work."""
+
 Risk = Literal["low", "medium", "high", "forbidden"]
 
 Because = Literal[

@@ -107,13 +107,17 @@ def _made_by_request(state: AgentState, path: str) -> bool:
 
 
 def _left_behind(command: str, event: ActionFinished) -> tuple[str, ...]:
-    """Return new files that a command created but did not name, as test runs do."""
+    """Return new files that a command created but did not name, as test runs do. Git's own are no litter."""
     made = (one for one in event.changes if one.before is None and one.after != FOLDER and not one.ignored)
     return tuple(
         one.path
         for one in made
-        if command and not is_cache(one.path) and PurePosixPath(one.path).name not in command
+        if command and not _is_expected(one.path) and PurePosixPath(one.path).name not in command
     )
+
+
+def _is_expected(path: str) -> bool:
+    return is_cache(path) or ".git" in path.split("/")
 
 
 def _subject(running: ActionStarted | None, event: ActionFinished) -> str:

@@ -7,6 +7,7 @@ from duckflow.domain.decision import Decision
 from duckflow.domain.events import Event, StoredEvent
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.actions import finish_action, queue_actions, start_action
+from duckflow.domain.reduce.agents import end_agent, move_agent, start_agent
 from duckflow.domain.reduce.approvals import answer_approval
 from duckflow.domain.reduce.changes import end_command, note_recovery, take_back
 from duckflow.domain.reduce.items import check_items, set_items
@@ -148,12 +149,20 @@ def _apply(state: AgentState, event: Event) -> AgentState:
         case events.Compacted():
             return replace(state, compactions=state.compactions + 1)
         case events.PermissionChanged():
-            gone = (event.kind,) if event.change == "revoked" else ()
-            return replace(state, allowed=tuple(one for one in state.allowed if one not in gone))
+            # A permission that is kept lies in the user's folder, where any session can revoke it.
+            return replace(state, allowed=tuple(one for one in state.allowed if one != event.kind))
         case events.MemoryRecalled():
             return tell(state, recalled_text(event.texts))
         case events.HookRan():
             return tell(state, event.told) if event.told else state
+        case events.AgentStarted():
+            return start_agent(state, event)
+        case events.AgentMoved():
+            return move_agent(state, event)
+        case events.AgentEnded():
+            return end_agent(state, event.agent_id)
+        case events.ReviewFinished():
+            return replace(state, review=event.report)
         case events.ModelChanged():
             return replace(state, model=event.model)
         case events.EffortChanged():
@@ -176,6 +185,7 @@ def _session_started(state: AgentState, event: events.SessionStarted) -> AgentSt
         attended=event.attended,
         effort=event.effort,
         allowed=(),
+        agents=(),
     )
 
 
@@ -188,16 +198,18 @@ def _transition(state: AgentState, event: events.Transition) -> AgentState:
 
 def _user_message(state: AgentState, event: events.UserMessage) -> AgentState:
     request, set_aside = state.request, state.set_aside
-    if request is None or request.request_id != event.request_id:
+    added = request is not None and request.request_id == event.request_id
+    if request is None or not added:
         request, set_aside = Request(request_id=event.request_id, text=event.text), ()
         if state.active_plan is not None and state.active_plan.status == "completed":
             state = replace(state, active_plan_id=None)
     else:
         if state.approval is not None and state.approval.task_id is None:
             # The model gets the result as text: its call has been answered with a note by then.
-            why = state.approval.intent
-            set_aside = tuple(replace(one, call_id="", reasoning=one.reasoning or why) for one in state.queue)
+            set_aside = tuple(replace(one, call_id="") for one in state.queue)
         objective = renew(request.objective, "" if event.resumes else event.text)
+        stopped = objective.stopped or request.outcome == "interrupted"
+        objective = replace(objective, stopped=stopped and not event.resumes)
         goal = state.items.goal if request.history else ""
         request = replace(
             request,
@@ -220,7 +232,8 @@ def _user_message(state: AgentState, event: events.UserMessage) -> AgentState:
         running=None,
         approval=approval,
         approved=None,
-        refused=(),
+        refused=state.refused if added else (),
+        refused_earlier=added and bool(state.refused) and (state.refused_earlier or not event.resumes),
         reminded=False,
         asks_instead=False,
         unseen=(),
@@ -242,11 +255,16 @@ def _decision(state: AgentState, event: events.DecisionMade) -> AgentState:
         sure = decision.confidence is None or decision.confidence >= SURE_FROM
         request = replace(request, loops=event.loop, profile=profile, objective=objective, sure=sure)
     items, notes = set_items(state.items, decision.state_delta)
+    words = one_line(decision.reply, DECIDED_LINE)
     decided = replace(
         state,
         request=request,
         status=Status.IN_PROGRESS,
-        queue=tuple(one for place, one in enumerate(decision.actions) if place not in event.held),
+        queue=tuple(
+            replace(one, reasoning=words if one.reasoning is None else one.reasoning)
+            for place, one in enumerate(decision.actions)
+            if place not in event.held
+        ),
         next_step="continue" if event.held else decision.next_step,
         closing=event.closing,
         objection=decision.objection if state.attended else None,

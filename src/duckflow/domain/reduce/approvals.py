@@ -35,7 +35,7 @@ def answer_approval(state: AgentState, event: ApprovalAnswered) -> AgentState:
     if event.yes:
         kinds = (event.allowed,) if event.allowed and event.allowed not in state.allowed else ()
         answered = replace(answered, allowed=(*state.allowed, *kinds), unseen=(), list_granted=True)
-    else:
+    elif not event.stopped:
         answered = _decline(answered, approval, event.reason)
     if event.edited is None:
         return answered
@@ -52,7 +52,8 @@ def _decline(state: AgentState, approval: Approval, reason: str) -> AgentState:
         objective = replace(renew(request.objective, reason), requirements=())
         request = replace(request, objective=objective, profile=None)
     refused = (*state.refused, *drafts)[-MOST_REFUSED:]
-    return replace(state, refused=refused, reminded=False, asks_instead=bare, request=request)
+    told = replace(state, refused=refused, refused_earlier=False, reminded=False)
+    return replace(told, asks_instead=bare, request=request)
 
 
 def count_unseen(state: AgentState, event: ActionFinished) -> tuple[str, ...]:

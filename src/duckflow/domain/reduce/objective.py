@@ -104,7 +104,7 @@ def find_requirements(state: AgentState, event: events.RequirementsFound) -> Age
         else one
         for one in event.requirements
     )
-    objective = replace(request.objective, requirements=kept, added="")
+    objective = replace(request.objective, requirements=kept, added="", stopped=False)
     named = (request.profile, event.profile)
     profile = next(filter(None, reversed(named) if event.by == "program" else named), None)
     found = replace(state, request=replace(request, objective=objective, profile=profile))
@@ -149,7 +149,8 @@ def note_declined(request: Request, event: events.ActionFinished, target: str) -
     """Record an action that the user refused. Its loop counts for no limit, and may be tried again."""
     line = _line(f"{event.evidence_id} {event.operation} {target}: {event.text}")
     current = request.objective.current
-    declined = current.declined if event.declined == "outdated" else (*current.declined, line)[-MOST_LINES:]
+    unwanted = event.declined not in ("outdated", "later")
+    declined = (*current.declined, line)[-MOST_LINES:] if unwanted else current.declined
     noted = replace(current, tried=current.tried[:-1], declined=declined)
     if event.task_id is not None:
         noted = replace(noted, tried=current.tried)
@@ -164,7 +165,8 @@ def answer_consultation(state: AgentState, event: events.ConsultationAnswered) -
         return state
     effect = effect_of(event.answer.choice)
     answered = replace(state, consultation=None, status=Status.IN_PROGRESS, queue=(), next_step="continue")
-    answered = replace(answered, asks_instead=False, reminded=False)
+    speaks = bool(event.answer.text.strip()) and bool(state.refused)
+    answered = replace(answered, asks_instead=False, reminded=False, refused_earlier=speaks)
     if effect.reconsiders:
         answered = replace(answered, refused=())
     if effect.rules:

@@ -15,6 +15,8 @@ _REASON, _ASPECT = 120, 600
 
 PARSING = "parsing "
 """Prefix of the names of checks that only parse a file."""
+DOCTESTS = "doctests of "
+"""Prefix of the names of checks that run the doctests of a file."""
 
 
 class CheckResult(Frozen):
@@ -32,7 +34,7 @@ class CheckResult(Frozen):
     before: bool = False
     """True if the check failed in the same way before the request changed anything."""
     compared: bool = True
-    """False if there was no time to find out whether the check also failed before the request."""
+    """False if it could not be found out whether the check also failed before the request."""
     evidence_id: str = ""
     """Evidence id, once the check is part of a verdict."""
 

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.model import Picture
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.plan import Risk
 
@@ -32,6 +33,8 @@ Cap = Literal[
     "no_requirements",
     "must_not_met",
     "not_recommended",
+    "only_comments",
+    "missed_file",
 ]
 """Reasons why the program lowered a score. `named_missing` occurs only in older sessions."""
 
@@ -47,6 +50,13 @@ class Evidence(Frozen):
     kind: Literal["result", "check"] = "result"
     current: bool = True
     supports: Support = "change"
+
+
+class ShownPicture(Frozen):
+    """A picture for an evaluator: from the user, or from the result with this id."""
+
+    picture: Picture
+    evidence_id: str = ""
 
 
 class RequirementItem(Frozen):
@@ -108,6 +118,11 @@ class EvaluationCase(Frozen):
     """Targets of failed actions with no later success."""
     unwanted: tuple[str, ...] = ()
     """Actions that the user refused."""
+    only_comments: bool = False
+    """True if only comments and docstrings were changed, although other words asked for the change."""
+    missed: tuple[str, ...] = ()
+    """Files that the user named and that another file was changed or created instead of."""
+    pictures: tuple[ShownPicture, ...] = ()
 
 
 class ExecutionPlan(Frozen):
@@ -176,6 +191,8 @@ class TaskObjective(Frozen):
     requirements: tuple[RequirementItem, ...] = ()
     added: str = ""
     """Words of the user that the requirements do not contain yet."""
+    stopped: bool = False
+    """True if the user stopped the work before the first of these words."""
     iterations: int = 0
     """Number of evaluations since the user's last message."""
     attempts: tuple[AttemptResult, ...] = ()
@@ -211,7 +228,7 @@ class TaskObjective(Frozen):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """What the last evaluation found missing, worded for the user: failed checks are only named."""
+        """Aspects that the last evaluation found missing, for the user: failed checks are only named."""
         names = {one.aspect: f"✗ {one.name}" for one in self.checks}
         found = self.evaluation.missing_aspects if self.evaluation else ()
         return tuple(names.get(one, one) for one in found)

@@ -77,8 +77,12 @@ class Plan(Frozen):
     def current(self) -> PlanStep | None:
         """The current step: the one in progress, otherwise the first one that can start."""
         going = [step for step in self.steps if step.status == "in_progress"]
-        waiting = [step for step in self.steps if step.status == "pending" and not unmet(self, step)]
-        return next(iter(going + waiting), None)
+        return next(iter((*going, *self.ready)), None)
+
+    @property
+    def ready(self) -> tuple["PlanStep", ...]:
+        """Steps that have not begun and depend on nothing that is open."""
+        return tuple(step for step in self.steps if step.status == "pending" and not unmet(self, step))
 
 
 class TaskList(Frozen):
@@ -124,6 +128,8 @@ def progress(plan: Plan) -> str:
     done = sum(1 for step in plan.steps if step.status == "completed")
     failed = "".join(f", failed: {_named(step)}" for step in plan.steps if step.status == "failed")
     now = f", now: {_named(plan.current)}" if plan.current else ""
+    beside = [_named(step) for step in plan.ready if step != plan.current]
+    now += f", independent of it: {', '.join(beside)}" if beside else ""
     about = f"{plan.name} ({plan.plan_id}, {plan.status})"
     return f"{about}: {done} of {len(plan.steps)} steps complete{failed}{now}"
 

@@ -14,7 +14,7 @@ from duckflow.domain.lines import TextLine, line
 from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.domain.reduce.objective import digest_of
 from duckflow.domain.state import AgentState
-from duckflow.domain.text import one_line
+from duckflow.i18n.hosts import host_names
 from duckflow.safety.files.access import Permit
 from duckflow.safety.paths import printable
 from duckflow.safety.policy.policy import PolicyVerdict
@@ -22,7 +22,6 @@ from duckflow.safety.policy.risk import Assessment, changed_lines
 from duckflow.tools.catalogue import CommandEnd, Proposal
 from duckflow.tools.memory import REMEMBER
 
-_INTENT = 100
 FIRST_SHOWN = 20
 """Largest number of files to name in a question; further files are only counted."""
 
@@ -47,6 +46,8 @@ class ChangeOutline:
     """SHA-256 of each file that a command names, by path."""
     effects: Effects | None = None
     """Effects of a command that ran on a copy."""
+    quiet: frozenset[str] = frozenset()
+    """Files of git among them that the difference only counts."""
     ended: CommandEnd = "succeeded"
 
 
@@ -62,7 +63,7 @@ def ask_about(
     return Approval(
         approval_id=f"p{state.seq + 1}",
         action=action,
-        intent=one_line(state.reply, _INTENT) if action.reasoning is None else action.reasoning,
+        intent=action.reasoning or "",
         rationale=ruling.reason,
         because=ruling.because,
         risk=outline.assessed.risk,
@@ -134,7 +135,7 @@ def _impact(outline: ChangeOutline) -> Iterator[TextLine]:
         case "foreign" | "fetch" | "consent":
             yield from outline.proposal.impact
         case "execute" if outline.effects is not None:
-            yield from _effects_impact(outline.effects, outline.ended)
+            yield from _effects_impact(outline.effects, outline.ended, outline.quiet)
         case "execute":
             yield from _command_impact(outline)
         case _:
@@ -150,17 +151,20 @@ def _files_impact(outline: ChangeOutline) -> Iterator[TextLine]:
     listed = _some(outline.before)
     if outline.effect == "delete":
         yield line("approval.impact.deletes", path=listed, lines=removed)
+    elif outline.proposal.writes:
+        yield line("approval.impact.files_changed", count=len(outline.before), paths=listed)
     elif len(outline.before) > 1:
         yield line("approval.impact.moves", path=listed)
     elif missing:
         yield line("approval.impact.creates", path=missing[0], lines=added)
+        yield from outline.proposal.impact
     else:
         yield line("approval.impact.changes", path=listed, added=added, removed=removed)
     if "many_files" in outline.assessed.reasons:
         yield line("approval.impact.in_all", count=outline.files_in_all)
 
 
-def _effects_impact(effects: Effects, ended: CommandEnd) -> Iterator[TextLine]:
+def _effects_impact(effects: Effects, ended: CommandEnd, quiet: frozenset[str]) -> Iterator[TextLine]:
     caches = effects.caches
     if ended != "succeeded":
         yield line(f"approval.impact.command_{ended}")
@@ -173,7 +177,7 @@ def _effects_impact(effects: Effects, ended: CommandEnd) -> Iterator[TextLine]:
         paths = [
             f"{one.moved_from} → {one.path}" if one.kind == "moved" else one.path
             for one in effects.effects
-            if one.kind in kinds and one.type != "folder" and one not in caches
+            if one.kind in kinds and one.type != "folder" and one not in caches and one.path not in quiet
         ]
         paths += [path for bulk in effects.bulk for path in bulk.lost] if key == "deleted" else []
         own = [path for path in paths if ".git" in path.split("/")]
@@ -198,7 +202,7 @@ def _command_impact(outline: ChangeOutline) -> Iterator[TextLine]:
     proposal = outline.proposal
     yield line("approval.impact.in_sandbox" if outline.sandboxed else "approval.impact.no_sandbox")
     if proposal.hosts and not proposal.network:
-        yield line("approval.impact.reaches", hosts=_some(proposal.hosts))
+        yield line("approval.impact.reaches", hosts=_some(host_names(proposal.hosts)))
         if REGISTRIES in proposal.hosts:
             yield line("approval.impact.registries")
     else:

@@ -87,7 +87,7 @@ class CommandEffects:
         if verdict == "allow" or effects.nothing:
             applied = await apply_waiting(self._shell, waiting, effects, access)
             again = (_take_over(applied.waiting, call.action.reasoning),) if applied.waiting else ()
-            return _joined(result, replace(applied, then=again))
+            return _joined(result, replace(applied, then=(*again, *result.then)))
         if verdict == "ask" and effects.only_caches:
             await self._shell.discard(waiting.copy_id)
             return replace(result, waiting=None)
@@ -98,7 +98,7 @@ class CommandEffects:
             return _joined(result, ToolResult(text=f"({gone} {ruling.reason}.)", told=told))
         await self._shell.keep(waiting.copy_id)
         waits = effects_line("waiting", effects)
-        then = (_take_over(waiting, call.action.reasoning),)
+        then = (_take_over(waiting, call.action.reasoning), *result.then)
         return _joined(result, ToolResult(text=f"({waits})", then=then))
 
     async def question(self, state: AgentState, call: ResolvedCall) -> Approval | None:
@@ -119,11 +119,14 @@ class CommandEffects:
         outline = ChangeOutline(
             effect="execute",
             proposal=Proposal(
-                await asyncio.to_thread(_difference, args.command, effects, contents, quiet, assessed.in_git)
+                await asyncio.to_thread(
+                    difference_shown, args.command, effects, contents, quiet, assessed.in_git
+                )
             ),
             assessed=assessed,
             before=_before(effects),
             effects=effects,
+            quiet=quiet,
             ended=args.ended,
             sandboxed=True,
         )
@@ -229,21 +232,21 @@ def _before(effects: Effects) -> dict[str, str | None]:
     for one in effects.effects:
         if one.kind == "moved":
             before[one.moved_from] = identity_of(one.type, one.before)
-            before[one.path] = None
+            before.setdefault(one.path, None)  # a link or folder may have been removed there first
         elif one.path not in before:
             before[one.path] = None if one.kind == "created" else identity_of(one.type, one.before)
     return before
 
 
-def _difference(
+def difference_shown(
     command: str,
     effects: Effects,
     contents: FileVersions,
     quiet: frozenset[str],
     in_git: Mapping[str, bytes],
 ) -> str:
-    """Return the effects of a command as a diff. Files of git in `quiet` are only counted."""
-    parts = [f"$ {command}\n"]
+    """Return effects as a diff, below their command if there is one. Files of git in `quiet` are counted."""
+    parts = [f"$ {command}\n"] if command else []  # agents have none
     caches = effects.caches
     named = [one for one in effects.effects if one.path not in quiet and one not in caches]
     parts += [_of_effect(one, contents) for one in named]

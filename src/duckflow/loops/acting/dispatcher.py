@@ -9,7 +9,7 @@ from duckflow.domain import events
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import Outdated, Refused, SaidNo, ToolError, UsageError
 from duckflow.domain.frozen import replace
-from duckflow.domain.questions.approval import Approval
+from duckflow.domain.questions.approval import STOPPED, Approval
 from duckflow.domain.reduce.objective import digest_of
 from duckflow.domain.state import purpose_of
 from duckflow.domain.text import cut
@@ -23,10 +23,11 @@ from duckflow.loops.steps import Steps
 from duckflow.safety.redaction.redactor import refuse_markers
 from duckflow.safety.uncancelled import shielded
 from duckflow.tools.catalogue import Catalogue, ResolvedCall
-from duckflow.tools.shell import TAKE_OVER
+from duckflow.tools.shell import RUN, TAKE_OVER
 
 OUTDATED = "outdated: the user said “{said}” before this began. Decide again with what they said."
 SAID_NO_BEFORE = "The user said no to exactly this before. Do not propose it again, do what they want."
+SAID_MORE = " If they have asked for exactly this since then, propose it once more."
 _SAID = 200
 
 
@@ -62,17 +63,16 @@ class Dispatcher(SessionPart):
     async def run_queue(self) -> bool:
         """Run the queued actions. Return False if the next action waits for the user's approval.
 
-        What the user says meanwhile outdates them, except what they approved, and the effects of a command
-        that has run (C6).
+        What the user says meanwhile outdates them, except looks, what they approved, and the effects of a
+        command that has run (C6).
         """
         await self._catalogue.source.ready()
         await self._effects.discard_unwanted(self._state)
         while self._state.queue:
-            said, action = self._session.unheard, self._state.queue[0]
-            if said and self._state.approved is None and action.operation != TAKE_OVER:
-                self._runner.log.refuse(
-                    action, Outdated(OUTDATED.format(said=cut(said[0].text, _SAID))), None
-                )
+            said, action = self._session.words, self._state.queue[0]
+            outdated = said is not None and self._state.approved is None and action.operation != TAKE_OVER
+            if said is not None and outdated and self.changing((action,)):
+                self._runner.log.refuse(action, Outdated(OUTDATED.format(said=cut(said.text, _SAID))), None)
             elif not await self._run_next(action):
                 return False
         return True
@@ -124,6 +124,14 @@ class Dispatcher(SessionPart):
             call = ResolvedCall(action, *self._catalogue.validate(action))
             if not await self._gate.asks_to_read(call):
                 await self._run(ReviewedCall(call), may_ask=False, by_user=by_user)
+
+    async def run_typed(self, command: str) -> None:
+        """Run a command that the user typed after `!`."""
+        action = Action(operation=RUN, args={"command": command}, reasoning="the user ran it")
+        try:
+            await self.run_now([action], by_user=True)
+        except ToolError:
+            self._session.notify("shell.not_there")
 
     async def run_task(self, task: Task) -> list[events.ActionFinished]:
         """Run one background task, and return its results. If it needs the user's approval, wait for it."""
@@ -204,9 +212,9 @@ class Dispatcher(SessionPart):
             action_id="",
             operation=action.operation,
             outcome="refused",
-            text=_said_no(action, answered.reason),
+            text=_said_no(action, answered),
             path=path if isinstance(path, str) else None,
-            declined="now",
+            declined="later" if answered.stopped else "now",
             evidence_id=self._session.next_evidence_id(),
             not_run=tuple(left.operation for left in rest),
         )
@@ -219,7 +227,7 @@ class Dispatcher(SessionPart):
             answer = self._state.task_answer
             if answer is not None and not answer.yes:
                 await self._effects.discard(call.action)
-                raise SaidNo(_said_no(call.action, answer.reason))
+                raise SaidNo(_said_no(call.action, answer))
             if answer is not None and answer.edited is not None:
                 call = self._resolve(answer.edited)
             reviewed = await self._review(call, None)
@@ -234,12 +242,15 @@ class Dispatcher(SessionPart):
 
     async def _review(self, call: ResolvedCall, objection: str | None) -> ReviewedCall:
         state, digest = self._state, digest_of((call.action,))
-        if digest in state.refused:
-            raise SaidNo(SAID_NO_BEFORE, before=True)
+        # The model, which knows what the user said since then, may insist on a refused draft.
+        refused = () if state.refused_earlier and state.reminded else state.refused
+        no = SaidNo(SAID_NO_BEFORE + (SAID_MORE if state.refused_earlier else ""), before=True)
+        if digest in refused:
+            raise no
         reviewed = await self._judge(call, objection, digest)
-        if reviewed.approval is not None and not set(reviewed.approval.drafts).isdisjoint(state.refused):
+        if reviewed.approval is not None and not set(reviewed.approval.drafts).isdisjoint(refused):
             await self._effects.discard(call.action)
-            raise SaidNo(SAID_NO_BEFORE, before=True)
+            raise no
         return reviewed
 
     async def _judge(self, call: ResolvedCall, objection: str | None, digest: str) -> ReviewedCall:
@@ -265,8 +276,10 @@ class Dispatcher(SessionPart):
             raise
 
 
-def _said_no(action: Action, reason: str) -> str:
-    said = f"The user said no: {reason}" if reason else "The user said no."
+def _said_no(action: Action, answered: events.ApprovalAnswered) -> str:
+    said = f"The user said no: {answered.reason}" if answered.reason else "The user said no."
+    if answered.stopped:
+        said = f"{STOPPED} If they go on, it may be proposed again."
     return (
         f"What this command changed was not kept; earlier changes stay. {said}"
         if action.operation == TAKE_OVER

@@ -56,13 +56,14 @@ def file_tool_findings(
     """Return the findings about git on a file tool that changes the paths in `before` (path: SHA-256)."""
     new: dict[str, bytes | None] = {}
     paths = list(before)
-    moved_from = paths[0] if proposal.write is None and len(paths) == 2 else ""
+    written = {one.path: one.data for one in proposal.writes}
+    moved_from = paths[0] if proposal.write is None and not written and len(paths) == 2 else ""
     for path in paths[bool(moved_from) :]:
         for name in dict.fromkeys((path, workspace.real(path))):
             if moved_from:
                 new[name] = read_whole(workspace, moved_from)
             else:
-                new[name] = proposal.write.data if proposal.write else None
+                new[name] = proposal.write.data if proposal.write else written.get(path)
     if moved_from:
         new[moved_from] = None
     changes = [

@@ -36,7 +36,7 @@ from duckflow.safety.sandbox.view.levels import Sandbox
 from duckflow.tools.catalogue import Proposal, ResolvedCall
 from duckflow.tools.plans.task_lists import RUN_LIST
 
-_CHANGING = ("write_file", "edit_file", "delete_file", "move_file")
+_CHANGING = ("write_file", "edit_file", "edit_cell", "delete_file", "move_file")
 _SCRIPT = lazy_regex(r"#!\s*/")
 _PLACES: dict[Protection, Place] = {
     "none": "inside",
@@ -105,7 +105,9 @@ class Gate:
         if works_on_copy:
             assessed = rate(self._requested_access(proposal))
         else:
-            assessed = await asyncio.to_thread(self._assess, call, targets, proposal, files)
+            facts = call, targets, proposal, files
+            contained = case.external and effect == "execute"
+            assessed = await asyncio.to_thread(self._assess, *facts, contained=contained)
         case = case._replace(risk=assessed.risk)
         kind = (
             proposal.kind or _kind(effect, targets.before, proposal.command) if may_remember(case) else None
@@ -219,7 +221,9 @@ class Gate:
             before[path] = self._workspace.digest(path) if status and status.kind == "file" else None
         return _Targets(before, strongest("none", *protections), executable)
 
-    def _assess(self, call: ResolvedCall, targets: _Targets, proposal: Proposal, files: int) -> Assessment:
+    def _assess(
+        self, call: ResolvedCall, targets: _Targets, proposal: Proposal, files: int, *, contained: bool
+    ) -> Assessment:
         changes = call.tool.effect in ("write", "delete")
         facts = ActionFacts(
             effect=call.tool.effect,
@@ -233,6 +237,7 @@ class Gate:
             command=proposal.command,
             network=proposal.network,
             network_open=self._network_open,
+            contained=contained,
         )
         try:
             if changes:

@@ -19,6 +19,7 @@ from duckflow.loops.undo.snapshots import Snapshots
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.atomic import ChangedMeanwhile
 from duckflow.tools.catalogue import ToolResult
+from duckflow.tools.code.intelligence import CodeIntelligence
 
 
 @dataclass(eq=False)
@@ -29,6 +30,7 @@ class ActionRunner(SessionPart):
     _effects: CommandEffects
     _snapshots: Snapshots
     _checks: Checks
+    _code: CodeIntelligence
     _hooks: Hooks
 
     async def run(
@@ -40,11 +42,13 @@ class ActionRunner(SessionPart):
         access = self.log.start(action, task_id, tool.effect, permit_of(approval), proposal.write)
         target = next(iter(tool.targets(args)), None)
         self._effects.begin_request(access.owner.request_id)
+        self._code.begin_request(access.owner.request_id)
         try:
             result = await self._call(reviewed, access)
             result = await self._effects.settle(
                 self._state, reviewed.call, result, access, may_ask=may_ask, by_user=by_user
             )
+            result = result.with_lines(await self._code.after(access.changes))
             if may_ask:
                 result = await self._hooks.after(reviewed.call, result)
         except ToolError as error:

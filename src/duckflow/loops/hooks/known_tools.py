@@ -51,6 +51,10 @@ def known_as(action: Action, root: str) -> tuple[KnownTool, ...]:
                 KnownTool("Edit", {"file_path": path(), **whole}),
                 KnownTool("MultiEdit", {"file_path": path(), "edits": edits}),
             )
+        case "file_ops.edit_cell":
+            known = {"notebook_path": path(), "new_source": _text(args, "source")}
+            known |= {"cell_number": args.get("cell"), "edit_mode": args.get("change", "replace")}
+            return (KnownTool("NotebookEdit", known),)
         case "file_ops.delete_file" | "file_ops.move_file" as operation:
             names = ("path", "to") if operation.endswith("move_file") else ("path",)
             program = "mv" if len(names) > 1 else "rm"
@@ -73,6 +77,8 @@ def _other_tool(action: Action, args: dict[str, Any]) -> KnownTool:
     match action.operation:
         case "web.fetch":
             return KnownTool("WebFetch", {"url": _text(args, "url"), "prompt": why})
+        case "web.search":
+            return KnownTool("WebSearch", {"query": _text(args, "query")})
         case "skill.read":
             return KnownTool("Skill", {"skill": _text(args, "name")})
         case "shell.run" | "shell.start" as operation:

@@ -26,8 +26,11 @@ class UserAnswers(SessionPart):
     _steps: Steps
     _pacing: Pacing
 
-    async def approve(self, approval: Approval, answer: AnswerApproval) -> None:
-        """Record the answer to an approval, with the action that the user may have edited."""
+    async def approve(self, approval: Approval, answer: AnswerApproval, *, stops: bool = False) -> None:
+        """Record the answer to an approval, with the action that the user may have edited.
+
+        With `stops`, the user stopped the work instead of answering.
+        """
         if answer.edited is not None:
             answered = await self._dispatcher.edit(approval, answer.edited)
         else:
@@ -36,6 +39,7 @@ class UserAnswers(SessionPart):
                 yes=answer.yes,
                 reason=answer.reason,
                 allowed=approval.kind if answer.yes and answer.always else None,
+                stopped=stops,
             )
         if answered.yes or approval.task_id is not None:
             self._session.record(answered)

@@ -7,8 +7,10 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from duckflow.domain.errors import ToolError
 from duckflow.domain.files.caches import is_cache
 from duckflow.domain.files.changes import ChangeSet
+from duckflow.domain.files.effective_code import same_code, wants_text_only
 from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState, CommandRun, Request
 from duckflow.domain.text import cut, head_and_tail
@@ -18,6 +20,8 @@ from duckflow.evaluation.checks import Checks
 from duckflow.evaluation.facts import Fact, as_evidence, check_files, claimed_files
 from duckflow.evaluation.known_tests import KnownRun
 from duckflow.evaluation.related_tests import is_test
+from duckflow.loops.judging.closing import how_to_try
+from duckflow.loops.judging.targets import missed_files
 from duckflow.loops.session import SessionPart
 from duckflow.loops.undo.differences import Differences, first_changes
 from duckflow.prompts.evidence import evidence_in
@@ -26,6 +30,7 @@ from duckflow.safety.files.listing import SKIPPED
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.protected import is_secret
 from duckflow.safety.sandbox.view.git_settings import ignored_paths
+from duckflow.tools.code.intelligence import CodeIntelligence
 
 _BEFORE = 2
 """Number of commands from before the last change to show if none ran after it."""
@@ -55,6 +60,8 @@ class CaseEvidence(NamedTuple):
     checks: tuple[Evidence, ...]
     found: tuple[Evidence, ...]
     """Results of commands and other actions, under their existing ids."""
+    only_comments: bool = False
+    missed: tuple[str, ...] = ()
 
 
 @dataclass(eq=False)
@@ -64,6 +71,7 @@ class CaseEvidenceCollector(SessionPart):
     _workspace: Workspace
     _differences: Differences
     _checks: Checks
+    _code: CodeIntelligence
 
     async def collect(self, request: Request) -> CaseEvidence:
         """Examine the changed files, run the checks, and number both as evidence."""
@@ -75,6 +83,7 @@ class CaseEvidenceCollector(SessionPart):
         facts = [one for one in facts if one.state != "gone" or differences.get(one.path, "gone")]
         facts = _with_differences(facts, differences)
         there = [path for path in changed if path not in request.removed]
+        before = await self._differences.before(made, there)
         seen = {one.evidence_id: one for one in evidence_in(state)}
         results = await self._checks.before_verdict(
             request.objective.request,
@@ -86,9 +95,10 @@ class CaseEvidenceCollector(SessionPart):
                 and run.revision == request.objective.revision
                 and run.evidence_id in seen
             ],
-            before=await self._differences.before(made, there),
+            before=before,
             commands=[run.command for run in request.commands],
         )
+        results = (*results, *await self._code.left())
         checks = as_evidence((*facts, *results), self._state.evidence_count + 1)
         ids = (one.evidence_id for one in checks[len(facts) :])
         return CaseEvidence(
@@ -97,17 +107,40 @@ class CaseEvidenceCollector(SessionPart):
             results=tuple(replace(one, evidence_id=of) for one, of in zip(results, ids, strict=True)),
             checks=checks,
             found=_found_by(state, request, seen, informs=not changed),
+            only_comments=await asyncio.to_thread(self._only_comments, request, changed, before),
+            missed=await asyncio.to_thread(self._missed, request, made),
         )
+
+    def _only_comments(self, request: Request, changed: Sequence[str], before: Mapping[str, str]) -> bool:
+        """Return whether the changed files differ only in comments, for which the user did not ask."""
+        if not changed or wants_text_only(request.objective.request) or not before.keys() >= {*changed}:
+            return False
+        try:
+            return all(same_code(path, before[path], self._workspace.read_text(path)) for path in changed)
+        except ToolError:
+            return False
+
+    def _missed(self, request: Request, made: Sequence[ChangeSet]) -> tuple[str, ...]:
+        """Return the file that the user named if another one was changed, or created under the same name."""
+        listing = self._workspace.list(".", depth=_DEPTH, limit=_LISTED, skip=SKIPPED)
+        files = [entry.path for entry in listing.entries if entry.kind == "file"]
+        return missed_files(request.objective.request, first_changes(made), files)
 
     async def compare(self, request: Request, failed: CheckResult, command: str) -> CheckResult:
         """Mark a failed test command that failed in the same way before the request's first change (J3)."""
         made = self._made(request)
-        first = first_changes(made)
+        # A commit must not prevent the comparison: tests depend neither on git's own files nor on caches.
+        first = {path: one for path, one in first_changes(made).items() if not _is_own(path)}
         before = await self._differences.before(made, first)
         if not first or any(one.before is not None and path not in before for path, one in first.items()):
             return replace(failed, compared=False)
         created = [path for path in first if path not in before]
         return await self._checks.compare_command(failed, command, before, created)
+
+    async def how_to_try(self, changed: Sequence[str]) -> str:
+        """Return a sentence about how the user can try the changed files."""
+        own = [path for path in changed if not _is_own(path)]
+        return await asyncio.to_thread(how_to_try, self._workspace, own)
 
     async def missing_claims(self, request: Request, reply: str) -> bool:
         """Return whether a reply without any action names a file as written that is not there (J3)."""

@@ -10,6 +10,7 @@ from duckflow.domain.errors import BadAnswer, ProviderError
 from duckflow.domain.events import AttemptPlanned, ErrorReported, Evaluated, Reply, RequirementsFound
 from duckflow.domain.frozen import replace
 from duckflow.domain.state import Request
+from duckflow.domain.wishes import plain_wish
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import EvaluationCase, SatisfactionEvaluation, TaskObjective
 from duckflow.evaluation.continuation import build_continuation, equal_to_failed
@@ -27,7 +28,7 @@ from duckflow.loops.judging.verification import Verification
 from duckflow.loops.session import SessionPart
 from duckflow.loops.thinking.advisor import Advisor
 from duckflow.prompts.continuation import difference_text, plan_text, retry_text
-from duckflow.prompts.evidence import evidence_in
+from duckflow.prompts.evidence import evidence_in, pictures_in
 from duckflow.prompts.layers import requirements_text
 from duckflow.prompts.questions import summary_of
 from duckflow.services.evaluation import (
@@ -54,14 +55,16 @@ class Judging(SessionPart):
     _verifying: Verification
     _collector: CaseEvidenceCollector
     _max_iterations: int
+    _judges: bool = True
+    """False for a session whose work the program proves in another way: nothing is judged."""
     _search: asyncio.Task[None] | None = None
 
     def begin(self, decision: Decision, named: Sequence[str] = ()) -> None:
         """Start a background search for requirements, unless the decision named them or is only talk (J1)."""
         request = self._state.request
-        if request is None or (request.objective.requirements and not request.objective.added):
-            return
-        wanted = named_requirements(named) if not request.objective.requirements else ()
+        if request is None or request.objective.requirements or not self._judges:
+            return  # words of the user during the work change them once, before the verdict
+        wanted = named_requirements(named)
         if wanted and request.profile not in TALK:
             self._session.record(RequirementsFound(requirements=wanted))
             return
@@ -91,7 +94,10 @@ class Judging(SessionPart):
     async def judge(self) -> Finding:
         """Judge the request by the evidence. If it is not done, plan another attempt."""
         request = self._state.request
-        if request is None:
+        if request is None or not self._judges:
+            return "done"
+        if await self._only_replied(request):
+            self.stop()
             return "done"
         if await self._verifying.prepare():
             return "tests"
@@ -112,10 +118,10 @@ class Judging(SessionPart):
         case, evaluation = await self._evaluate(request, verified)
         if evaluation.done:
             if case.changed and await self._advisor.is_small("creative"):
-                # A small model announces its work but has no words for the end.
-                self._session.record(Reply(text=text("settled.done")))
+                ran = any(one.good and one.kind != "diagnostic" for one in case.checks)
+                self._session.record(Reply(text=text("settled.done") if ran else await self._to_try()))
             return "done"
-        if case.information and self._state.reply.rstrip().endswith(("?", "？")):
+        if not case.changed and self._state.reply.rstrip().endswith(("?", "？")):
             return "asked"
         if evaluation.by == "nobody":
             return "not_judged"
@@ -123,6 +129,11 @@ class Judging(SessionPart):
             return "exhausted"
         await self._plan_next((self._state.request or request).objective, case, evaluation)
         return "again"
+
+    async def _to_try(self) -> str:
+        request = self._state.request
+        there = [path for path in request.changed if path not in request.removed] if request else []
+        return await self._collector.how_to_try(there) or text("settled.done")
 
     async def settle(self, error: ProviderError) -> bool:
         """Judge the work after the model failed. Return True if the request is done (A6, M3).
@@ -142,6 +153,18 @@ class Judging(SessionPart):
         self.stop()
         _, evaluation = await self._evaluate(request, verified, asks=reached)
         return evaluation.done
+
+    async def _only_replied(self, request: Request) -> bool:
+        """Return whether a small model gave an answer and has changed nothing, which no attempt improves."""
+        last = self._state.transcript[-1] if self._state.transcript else None
+        replied = last is not None and last.evidence_id is None and last.role == "assistant"
+        if not replied or request.changed or request.profile not in TALK:
+            return False
+        if self._state.verify and plain_wish(request.text) is None:
+            return False  # the model may have answered where a change was wanted
+        if not await self._advisor.is_small("creative"):
+            return False
+        return not await self._collector.missing_claims(request, self._state.reply)
 
     def _is_talk(self, request: Request) -> bool:
         ran = _ran_anything(request, self._state.verify)
@@ -170,7 +193,18 @@ class Judging(SessionPart):
             verified, checks = replace(verified, evidence_id=own_check.evidence_id), (*checks, own_check)
         results += (verified,) if verified else ()
         evidence = (*seen.found, *checks)
-        case = build_case(own, self._state.reply, evidence, seen.facts, results, ran=ran, passed=passed)
+        case = build_case(
+            own,
+            self._state.reply,
+            evidence,
+            seen.facts,
+            results,
+            ran=ran,
+            passed=passed,
+            only_comments=seen.only_comments,
+            missed=seen.missed,
+        )
+        case = replace(case, pictures=pictures_in(self._state))
         if not asks and passed is None and case.verification == "passed":
             # The model failed before it finished, so passing tests do not prove that the request is done.
             case = replace(case, verification="none")
@@ -213,9 +247,12 @@ class Judging(SessionPart):
     async def _find_requirements(self, request: Request, *, tells: bool = False) -> None:
         """Ask a model for the requirements. With `tells`, the deciding model sees them, too."""
         asked, known = request.objective.request, request.objective.requirements
-        added = request.objective.added if known else ""
+        stopped = request.objective.stopped
+        added = request.objective.added if known or stopped else ""
         summary = summary_of(self._state, with_request=False)
-        found = await self._advisor.ask(extract_task_requirements(asked, summary, known, added))
+        found = await self._advisor.ask(
+            extract_task_requirements(asked, summary, known, added, stopped=stopped)
+        )
         now = self._state.request
         if now is None or (now.request_id, now.objective.request) != (request.request_id, asked):
             return

@@ -11,7 +11,7 @@ from duckflow.domain.state import AgentState, CommandRun, Request
 from duckflow.domain.text import one_line
 from duckflow.domain.work.checks import CheckResult
 from duckflow.evaluation.facts import failing_lines, runner_is_missing
-from duckflow.evaluation.known_tests import is_test_command
+from duckflow.evaluation.known_tests import KnownRun, is_test_command, passed_whole
 from duckflow.evaluation.project_tests import ProjectTests
 from duckflow.evaluation.related_tests import is_test
 from duckflow.loops.acting.dispatcher import Dispatcher
@@ -20,13 +20,14 @@ from duckflow.loops.session import SessionPart
 from duckflow.tools.shell import RUN
 
 _NAME = 100
+_PROSE = (".md", ".rst")
 
 WHY = "These are the project's own tests: they show whether the work is done."
 
 
 @dataclass(eq=False)
 class Verification(SessionPart):
-    """Runs the verifying command. `tests` is None if the user can't be asked about the project's tests."""
+    """Runs the verifying command. `tests` is None if only the user can set it."""
 
     _dispatcher: Dispatcher
     _collector: CaseEvidenceCollector
@@ -38,7 +39,7 @@ class Verification(SessionPart):
         """Queue the project's tests the first time files have changed. Return whether they were queued."""
         request = self._state.request
         undecided = self._state.verify is None and not self._asked
-        if self._tests is None or not undecided or request is None or not request.changed:
+        if self._tests is None or not undecided or request is None or not _changed_code(request):
             return False
         command = await asyncio.to_thread(self._tests.find)
         wanted = await asyncio.to_thread(self._tests.wanted, command) if command else False
@@ -46,7 +47,7 @@ class Verification(SessionPart):
             self._session.record(VerifySet(command=command if wanted else ""))
             return False
         self._asked = command
-        if (ran := _last(self._state, command)) and ran.revision == request.objective.revision:
+        if (ran := self._ran(command)) and ran.revision == request.objective.revision:
             return False  # the model has just run them
         queued = Action(operation=RUN, args={"command": command}, reasoning=WHY)
         self._session.record(ActionQueued(actions=(queued,)))
@@ -61,6 +62,11 @@ class Verification(SessionPart):
         command, request = self._state.verify, self._state.request
         if request is None:
             return None
+        own = (
+            bool(command) and self._tests is not None and await asyncio.to_thread(self._tests.find) == command
+        )
+        if own and not _changed_code(request):
+            return None  # the project's tests say nothing about an answer or a text
         if not command:
             ran = _last_test_run(request)
             if ran is None or not self._tells(ran):
@@ -69,15 +75,17 @@ class Verification(SessionPart):
             if result.good and ran.revision != request.objective.revision:
                 return result  # later changes have cured it
             failed = replace(self._result(ran.command, ran), compared=False) if result.good else result
-            own = any(not is_test(path) for path in request.changed if not is_cache(path))
-            return replace(failed, binding=failed.binding and failed.compared and own)
-        ran = _last(self._state, command)
+            own_code = any(not is_test(path) for path in request.changed if not is_cache(path))
+            return replace(failed, binding=failed.binding and failed.compared and own_code)
+        ran = self._ran(command)
         if ran is None or ran.revision != request.objective.revision:
             why = "It shows whether the request is met."
             await self._dispatcher.run_now([Action(operation=RUN, args={"command": command}, reasoning=why)])
             ran = _last(self._state, command)
+        if own and ran is not None and self._can_not_start(ran):
+            return None  # a missing test runner says nothing about the work
         result = self._result(command, ran)
-        if result.good or self._tests is None or await asyncio.to_thread(self._tests.find) != command:
+        if result.good or not own:
             return result
         compared = await self._compare(result, command)
         return result if compared.good else compared
@@ -89,6 +97,16 @@ class Verification(SessionPart):
         if request is not None and (self._compared is None or self._compared[0] != run):
             self._compared = run, await self._collector.compare(request, failed, command)
         return self._compared[1] if self._compared else failed
+
+    def _ran(self, command: str) -> CommandRun | None:
+        """Return the last run of a command, or a passed run of the same tests with the files as they are."""
+        request = self._state.request
+        now = (
+            [one for one in request.commands if one.revision == request.objective.revision] if request else []
+        )
+        runs = (KnownRun(one.command, self._shown(one), one.evidence_id) for one in now)
+        same = passed_whole(command, runs)
+        return next((one for one in now if one.evidence_id == same), None) or _last(self._state, command)
 
     def _result(self, command: str, ran: CommandRun | None) -> CheckResult:
         passed = ran is not None and ran.exit_code == 0
@@ -103,7 +121,10 @@ class Verification(SessionPart):
         )
 
     def _tells(self, ran: CommandRun) -> bool:
-        return ran.exit_code != 0 and not runner_is_missing(ran.exit_code, self._shown(ran))
+        return ran.exit_code != 0 and not self._can_not_start(ran)
+
+    def _can_not_start(self, ran: CommandRun) -> bool:
+        return runner_is_missing(ran.exit_code, self._shown(ran))
 
     def _shown(self, ran: CommandRun) -> str:
         transcript = reversed(self._state.transcript)
@@ -114,13 +135,18 @@ class Verification(SessionPart):
         if not self._asked or self._tests is None:
             return
         command, self._asked = self._asked, ""
-        ran = _last(self._state, command)
-        if ran is not None and runner_is_missing(ran.exit_code, self._shown(ran)):
-            self._session.record(VerifySet(command=""))  # a missing test runner says nothing about the work
+        ran = self._ran(command)
+        if ran is not None and self._can_not_start(ran):
+            self._session.record(VerifySet(command=""))
             return
         wanted = ran is not None
         await asyncio.to_thread(self._tests.remember, command, wanted=wanted)
         self._session.record(VerifySet(command=command if wanted else ""))
+
+
+def _changed_code(request: Request) -> bool:
+    """Return whether a request changed more than texts for people and caches."""
+    return any(not path.casefold().endswith(_PROSE) and not is_cache(path) for path in request.changed)
 
 
 def _last_test_run(request: Request) -> CommandRun | None:

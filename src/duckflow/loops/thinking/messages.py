@@ -1,11 +1,10 @@
 """Prepares a user's message: adds notes from hooks and about the folder, and reads mentioned items."""
 
 import asyncio
-import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from duckflow.domain.decision import Action
+from duckflow.domain.commands import RunShellCommand
 from duckflow.domain.events import ErrorReported, UserMessage
 from duckflow.domain.model import Picture
 from duckflow.i18n.answers import is_go_on
@@ -18,8 +17,6 @@ from duckflow.loops.thinking.model import DecisionModel
 from duckflow.loops.thinking.pictures import find_pictures
 from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.safety.files.workspace import Workspace
-
-_MOST_NAMED = 3
 
 
 @dataclass(eq=False)
@@ -53,6 +50,20 @@ class MessageReader(SessionPart):
         )
         return message, problems
 
+    async def hear(self, request_id: str) -> AsyncIterator[tuple[UserMessage, *tuple[ErrorReported, ...]]]:
+        """Yield the messages typed during the work, and run the commands between them, in order (C6)."""
+        unheard = self._session.unheard
+        while unheard:
+            typed = unheard[0]
+            if isinstance(typed, RunShellCommand):
+                unheard.remove(typed)
+                await self._dispatcher.run_typed(typed.command)
+                continue
+            read = await self.read(typed.text, request_id, typed.pictures)
+            unheard.remove(typed)
+            if read is not None:
+                yield read[0], *read[1]
+
     async def look_ahead(self, said: UserMessage) -> None:
         """Read @-mentioned items, for a small model also named files. Warn if it can't see pictures."""
         await self._dispatcher.look_at_mentions(said.text)
@@ -61,18 +72,4 @@ class MessageReader(SessionPart):
             paths = ", ".join(picture.path for picture in said.pictures)
             self._session.notify("pictures.not_seen", model=traits.name, paths=paths)
         if traits.small:
-            await self._dispatcher.run_now(reads_of_named(said.text, await self._look.files()))
-
-
-def reads_of_named(text: str, files: Sequence[str]) -> tuple[Action, ...]:
-    """Return an action to read each file that the user's message names."""
-    named = [path for path in files if _names(text, path)]
-    return tuple(
-        Action(operation="file_ops.read_file", args={"path": path}, reasoning="the user named it")
-        for path in named[:_MOST_NAMED]
-    )
-
-
-def _names(text: str, path: str) -> bool:
-    forms = {path, path.rpartition("/")[2]}
-    return any(re.search(rf"(?<![\w./-]){re.escape(one)}(?![A-Za-z0-9_/-]|\.\w)", text) for one in forms)
+            await self._dispatcher.run_now(await self._look.look_first(self._state, said.text))

@@ -14,13 +14,12 @@ from duckflow.domain.events import ErrorReported
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import ChatMessage, ModelClient, ModelPiece, ModelRequest, Picture
 from duckflow.domain.patterns import lazy_regex
+from duckflow.domain.pictures import LARGEST, media_of
 from duckflow.llm.streams import closing
 from duckflow.llm.wrapping_client import WrappingClient
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import KeptFiles
 
-LARGEST = 5_000_000
-"""Largest picture, in bytes, that providers accept."""
 ALL_TOGETHER = 20_000_000
 """Largest total size, in bytes, of the pictures in a prompt. The newest pictures come first."""
 MOST = 8
@@ -29,17 +28,6 @@ MOST = 8
 _MENTION = lazy_regex(r'(?<![\w@])@(?:"([^"\n]{1,1000})"|(\S{1,1000}))')
 _NAMED = lazy_regex(r".+?\.(?:png|jpe?g|gif|webp)(?![a-z0-9_.-])", re.IGNORECASE)
 _AFTER = ",.;:!?)]}'\"、。，．！？）」』"
-
-
-def media_of(data: bytes) -> str | None:
-    """Return the media type, which the first bytes tell. None if the data is no picture."""
-    if data.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if data.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if data.startswith((b"GIF87a", b"GIF89a")):
-        return "image/gif"
-    return "image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None
 
 
 def find_pictures(text: str, workspace: Workspace) -> tuple[tuple[Picture, ...], tuple[ErrorReported, ...]]:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 
 from duckflow.config.toml_file import read_text
 from duckflow.domain.errors import ToolError, UserError
@@ -65,18 +66,24 @@ class RulesFiles:
     """
 
     def __init__(
-        self, workspace: Workspace, names: Sequence[str], max_bytes: int, users: Path | None = None
+        self,
+        workspace: Workspace,
+        names: Sequence[str],
+        max_bytes: int,
+        others: Mapping[str, Path] = MappingProxyType({}),
     ) -> None:
+        """`others` are files outside the project, by the name under which the model reads them."""
         self._workspace = workspace
         self._names = names
         self._limit = max_bytes
         self._found: dict[str, str] = {}
         self._problems: list[ErrorReported] = []
         self._folders = {"."}
-        if users is not None and (said := self._read(users.name, lambda: read_text(users) or "")):
-            self._found["rules of the user for all projects"] = said
+        for name, path in others.items():
+            if said := self._read(path.name, lambda path=path: read_text(path) or ""):
+                self._found[name] = said
         for folder in _above(workspace.root):
-            with closing(Workspace(folder)) as outer:
+            with closing(Workspace(folder, denied=map(Path, workspace.denied))) as outer:
                 self._look(outer, ".", f"{os.path.relpath(folder, workspace.root)}/")
         self._look(workspace, ".", "")
         self.now = self._listed()

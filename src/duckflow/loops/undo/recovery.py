@@ -31,6 +31,13 @@ _TEXTS: dict[Finding, str] = {
 }
 
 
+def give_back_saves(killed: str, workspace: Workspace, kept: KeptFiles) -> None:
+    """Give back what someone saved at the moment in which a killed session replaced or removed the file."""
+    with suppress(UserError):
+        for path in kept.last_changed(killed):
+            workspace.sweep(path)
+
+
 def finish_applying(copies: Path, workspace: Workspace, kept: KeptFiles) -> None:
     """Finish applying the effects of a command after a crash, because half of them would be worse."""
     for copy in CopyFolders(copies).unfinished(str(workspace.root)):

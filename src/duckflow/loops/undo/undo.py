@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError, UserError
 from duckflow.domain.events import Undone
+from duckflow.domain.files.caches import is_cache
 from duckflow.domain.files.changes import FOLDER, ChangeSet, FileChange, LeftFile, UndoReport, change_of, join
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.apply import apply
 from duckflow.domain.state import AgentState, new_state
+from duckflow.i18n.catalogue import text
 from duckflow.loops.session import SessionPart
 from duckflow.loops.undo.differences import Differences
 from duckflow.loops.undo.git_history import kept_in_git
@@ -57,6 +59,15 @@ def undoable(sets: Iterable[ChangeSet]) -> list[ChangeSet]:
     return [one for one in sets if one.changes and not one.undone and not one.by_undo]
 
 
+def _matters(made: ChangeSet) -> bool:
+    """Return whether a change set changed more than caches, as test runs do."""
+    return any(not is_cache(change.path) for change in made.changes)
+
+
+def _is_work(path: str) -> bool:
+    return not is_cache(path) and ".git" not in path.split("/")
+
+
 def _covered(sets: Iterable[ChangeSet]) -> Iterable[str]:
     """Return the ids of actions that were undone and not redone."""
     return (name for one in sets if one.operation == "undo" and not one.undone for name in one.takes_back)
@@ -79,14 +90,21 @@ class Undo(SessionPart):
         With `upto`, leave the changes after that one as they are.
         """
         known = await self._known(count, upto)
-        return await self._take_back(undoable(known)[-count:] if count > 0 else (), known)
+        open_still = undoable(known)
+        counted = [one for one in open_still if _matters(one)] or open_still
+        first = counted[-count:][:1] if count > 0 else []
+        wanted = open_still[open_still.index(first[0]) :] if first else ()
+        return await self._take_back(wanted, known)
 
     async def undo_request(self, upto: str | None = None) -> UndoReport:
         """Undo those changes of the last request that were not undone yet."""
         known = await self._known(upto=upto)
         open_still = undoable(known)
-        last = open_still[-1].request_id if open_still else ""
-        return await self._take_back([one for one in open_still if one.request_id == last], known)
+        last = ([one for one in open_still if _matters(one)] or open_still)[-1:]
+        wanted = open_still[open_still.index(last[0]) :] if last else []  # caches of later test runs, too
+        ids = {one.request_id for one in last}
+        earlier = [one for one in open_still if one.request_id in ids and one not in wanted]
+        return await self._take_back([*earlier, *wanted], known)
 
     async def undo_actions(self, ids: Collection[str]) -> UndoReport:
         """Undo those changes of these actions that were not undone yet."""
@@ -103,10 +121,12 @@ class Undo(SessionPart):
     async def diff(self, *, session: bool = False) -> str:
         """Return the diff of the files since the start of the last request or, if asked, of the session."""
         known = self._state.change_sets if session else await self._known()
-        made = [one for one in known if one.changes and not one.by_undo]
+        made = [one for one in known if any(_is_work(change.path) for change in one.changes)]
+        made = [one for one in made if not one.by_undo]
         if made and not session:
             made = [one for one in made if one.request_id == made[-1].request_id]
-        return "".join((await Differences(self._workspace, self._kept).since(made)).values())
+        found = await Differences(self._workspace, self._kept).since(made)
+        return "".join(difference for path, difference in found.items() if _is_work(path))
 
     async def _known(self, count: int = 1, upto: str | None = None) -> Sequence[ChangeSet]:
         """Return this session's change sets. If they are too few, those of an earlier session come first."""
@@ -126,9 +146,10 @@ class Undo(SessionPart):
             return UndoReport(commands=_commands(known))
         report = await self._change_back(sets, redo=False)
         covered = {change.path for one in sets if one.command for change in one.changes}
+        covered = {path for path in covered if not is_cache(path)}
         restored = tuple(dict.fromkeys(change.path for change in report.restored if change.path in covered))
         start = [one.action_id for one in known].index(sets[0].action_id)
-        remaining = len(undoable(await self._known()))
+        remaining = sum(_matters(one) for one in undoable(await self._known()))
         return replace(report, commands=_commands(known[start:]), covered=restored, remaining=remaining)
 
     async def _change_back(self, sets: Sequence[ChangeSet], *, redo: bool) -> UndoReport:
@@ -160,9 +181,9 @@ class Undo(SessionPart):
             left += broken
             found[whole] = self._step(whole)
         moved = {one.path for one in (*left, *found.values()) if isinstance(one, LeftFile)}
-        kept = kept_in_git(found, moved)
+        kept = kept_in_git(found, moved, self._workspace.paths)
         left = [one for one in left if one.path not in kept.history]
-        left += [LeftFile(path=place, reason="built_on") for place in sorted({*kept.history.values()})]
+        left += [LeftFile(path=place or ".", reason="built_on") for place in sorted({*kept.history.values()})]
         steps: list[_Step] = []
         for change, step in found.items():
             if change.path in kept.objects or change.path in kept.history:
@@ -191,7 +212,7 @@ class Undo(SessionPart):
         try:
             now = self._workspace.paths.now(path)
         except ToolError as error:
-            return LeftFile(path=path, reason="failed", detail=str(error))
+            return LeftFile(path=path, reason="failed", detail=_why(error))
         found = now.word if now else None
         if found == change.before and (now is None or change.mode_before in (None, now.mode)):
             return None
@@ -205,7 +226,8 @@ class Undo(SessionPart):
         if data is None:
             return LeftFile(path=path, reason="not_kept")
         mode = change.mode_before if change.mode_before is not None else now.mode if now else 0o644
-        return _Step(path, now, PathState(change.before, mode, data))
+        missing = () if now else self._workspace.paths.missing_folders(path)
+        return _Step(path, now, PathState(change.before, mode, data), missing)
 
     def _make(self, steps: Sequence["_Step"], access: Access) -> Iterable[LeftFile]:
         """Record some restoring steps, then carry them out. Return the files that could not be restored."""
@@ -214,21 +236,22 @@ class Undo(SessionPart):
                 replace(
                     change_of(step.path, step.now and step.now[:2], step.wanted and step.wanted[:2]),
                     entries=entries_digest(step.path, step.wanted.data if step.wanted else b""),
+                    folders=step.folders if step.wanted else (),
                 )
                 for step in steps
             ]
             replaced = (step.now for step in steps if step.now is not None and step.now.word != FOLDER)
             access.record(changes, {one.word: one.data for one in replaced})
         except ToolError as error:
-            return [LeftFile(path=step.path, reason="failed", detail=str(error)) for step in steps]
+            return [LeftFile(path=step.path, reason="failed", detail=_why(error)) for step in steps]
         left: list[LeftFile] = []
         for step in steps:
             try:
                 self._workspace.paths.put(step.path, step.wanted, step.now.word if step.now else None)
             except ToolError as error:
-                left.append(LeftFile(path=step.path, reason="failed", detail=str(error)))
+                left.append(LeftFile(path=step.path, reason="failed", detail=_why(error)))
                 continue
-            for folder in reversed(step.folders):
+            for folder in reversed(step.folders if step.wanted is None else ()):
                 self._workspace.drop_folder(folder)
         return left
 
@@ -238,9 +261,14 @@ def _commands(sets: Iterable[ChangeSet]) -> tuple[str, ...]:
     return tuple(one.command for one in sets if one.command and not one.exact)
 
 
+def _why(error: ToolError) -> str:
+    """Return why a file was not restored, in the user's language if the catalogue has the reason."""
+    return text(error.key, **error.values) if error.key else str(error).rstrip(".")
+
+
 class _Step(NamedTuple):
     path: str
     now: PathState | None
     wanted: PathState | None
     folders: tuple[str, ...] = ()
-    """Folders that were created for the file. They are removed with it if they are empty."""
+    """Folders created with the file. Removing it again removes those that are empty."""

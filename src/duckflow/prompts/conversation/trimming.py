@@ -48,7 +48,7 @@ class Trimmer:
         ids = {entry.evidence_id: at for at, entry in enumerate(state.transcript) if entry.evidence_id}
         recent = {line.at for line in lines.recent_results(KEPT_LOOPS)}
         self._recent = recent | {ids[one] for at in recent if (one := state.transcript[at].same_as) in ids}
-        """Indexes of the results of the last loops."""
+        """Transcript indexes of the results of the last loops."""
         self._needed = self._recent | {line.at for line in (*lines.newest(), *pinned)}
         """The same, and messages since the last answer, the request, and the user's last message."""
         self._kept = self._needed | {

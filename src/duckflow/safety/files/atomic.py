@@ -4,17 +4,16 @@ import errno
 import hashlib
 import os
 import stat
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.files.effects import LARGEST_KEPT
-from duckflow.domain.patterns import lazy_regex
-from duckflow.safety.descriptors import CREATE, READ, closing_fd, temporary_in, temporary_name
+from duckflow.safety.descriptors import CREATE, READ, closing_fd, temporary_in
 from duckflow.safety.files.confined_open import rename_to_new
 from duckflow.safety.files.replacing import NotAsExpected, Place, move_aside, put_in_place
+from duckflow.safety.files.temporary import aside_for, name_for_exchange, sweep
 
 ANY = "any"
 """Value for `expected`: replace the file whatever its content."""
@@ -22,7 +21,6 @@ ANY = "any"
 LARGEST = LARGEST_KEPT
 """Largest file, in bytes, that is compared, kept or written."""
 
-_TEMPORARY = lazy_regex(r"\.duckflow-[0-9a-f]{16}\.tmp")
 _LEFT_OVER_S = 3600
 _SAFE_BITS = 0o777  # new content does not get the set-user-id bit of the old file
 _BLOCK = 1 << 20
@@ -36,11 +34,6 @@ _KINDS = {
 
 class ChangedMeanwhile(ToolError):
     """Raised when a file changed after the action was planned. Nothing was written."""
-
-
-def is_temporary(name: str) -> bool:
-    """Return whether this is the name of a temporary file, such as a killed process may leave behind."""
-    return _TEMPORARY.fullmatch(name) is not None
 
 
 class FilePlace(NamedTuple):
@@ -99,13 +92,14 @@ def replace(
 
 def _exchange(place: FilePlace, temporary: str, before: FileContent) -> None:
     """Put the new file in the place of the old one, unless someone changed that since it was read."""
-    new, target = (place.folder, temporary), (place.folder, place.name)
+    new = name_for_exchange((place.folder, temporary), before.digest)
+    target = place.folder, place.name
     try:
         exchanged = put_in_place(new, target, lambda at: _is_still(place, at, before))
     except NotAsExpected as exc:
         raise _changed(place) from exc
     if exchanged:
-        os.unlink(temporary, dir_fd=place.folder)
+        os.unlink(new[1], dir_fd=place.folder)
 
 
 def _is_still(place: FilePlace, at: Place, before: FileContent) -> bool:
@@ -121,7 +115,7 @@ def remove(place: FilePlace, expected: str | None, keep: Keep | None = None) -> 
     if keep is not None:
         keep(place, before, None)
         compare(place, read_now(place), before.digest)
-    aside = place.folder, temporary_name()
+    aside = aside_for((place.folder, place.name), before.digest)
     try:
         move_aside((place.folder, place.name), aside, lambda at: _is_still(place, at, before))
     except NotAsExpected as exc:
@@ -238,13 +232,3 @@ def _write_new(at: tuple[int, str], data: bytes, like: os.stat_result | None, mo
             os.fchmod(opened, mode & _SAFE_BITS)
         os.fsync(opened)
         return os.fstat(opened).st_mode & _SAFE_BITS
-
-
-def sweep(folder: int, *, older_than_s: float) -> None:
-    """Remove temporary files that killed processes left in a folder."""
-    with os.scandir(folder) as entries:
-        names = [entry.name for entry in entries if is_temporary(entry.name)]
-    for name in names:
-        with suppress(FileNotFoundError):
-            if time.time() - os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime >= older_than_s:
-                os.unlink(name, dir_fd=folder)

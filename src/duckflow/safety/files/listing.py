@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from duckflow.domain.files.caches import ENVIRONMENTS, TOOL_CACHES
 from duckflow.safety.descriptors import closing_fd
-from duckflow.safety.files.atomic import is_temporary
+from duckflow.safety.files.temporary import is_temporary
 
 Kind = Literal["file", "folder", "link", "other"]
 
@@ -25,11 +25,12 @@ def names_skipped(path: str) -> bool:
 
 
 class ListedEntry(NamedTuple):
-    """One entry of a folder; `size` is set for files. No pydantic, because there may be very many."""
+    """One entry of a folder, with size and time for files. No pydantic, because there may be very many."""
 
     path: str
     kind: Kind
     size: int = 0
+    changed_ns: int = 0
 
 
 class Listing(NamedTuple):
@@ -88,5 +89,6 @@ def _entry(prefix: str, entry: "os.DirEntry[str]") -> ListedEntry:
     if not entry.is_file(follow_symlinks=False):
         return ListedEntry(path, "other")
     with suppress(OSError):  # removed meanwhile
-        return ListedEntry(path, "file", entry.stat(follow_symlinks=False).st_size)
+        status = entry.stat(follow_symlinks=False)
+        return ListedEntry(path, "file", status.st_size, status.st_mtime_ns)
     return ListedEntry(path, "file")

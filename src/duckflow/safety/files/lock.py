@@ -18,13 +18,17 @@ class WorkspaceLock:
         self._path = folder / f"{identity[0]:x}-{identity[1]:x}.lock"
         self._held: int | None = None
 
-    def take(self, session_id: str, workspace: str) -> None:
-        """Take the lock. Raise UsageError with the session that has it, and since when, if another has it."""
+    def take(self, session_id: str, workspace: str) -> str:
+        """Take the lock. Raise UsageError with the session that has it, and since when, if another has it.
+
+        Returns the session that had it last if that was killed, otherwise an empty string.
+        """
         opened: int | None = None
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             opened = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            killed = _read(opened)["session"] if os.fstat(opened).st_size else ""
             since = datetime.now(UTC).isoformat(timespec="seconds")
             text = json.dumps({"pid": os.getpid(), "session": session_id, "since": since})
             os.ftruncate(opened, 0)
@@ -37,6 +41,7 @@ class WorkspaceLock:
                 os.close(opened)
             raise failure from exc
         self._held = opened
+        return killed
 
     def holder(self) -> str | None:
         """Return the session that has the workspace open, if any."""
@@ -56,6 +61,7 @@ class WorkspaceLock:
         """Release the lock."""
         held, self._held = self._held, None
         if held is not None:
+            os.ftruncate(held, 0)  # a text that stays tells the next session that this one was killed
             os.close(held)
 
 

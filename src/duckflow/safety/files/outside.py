@@ -43,14 +43,18 @@ def find_outside(text: str, root: Path, denied: tuple[str, ...]) -> OutsideFile 
 
 def read_outside(real: str) -> str:
     """Return the text of a regular file by its real path, without following any link."""
+    return decode(real, read_outside_bytes(real, READ_CAP)).text
+
+
+def read_outside_bytes(real: str, cap: int) -> bytes:
+    """Return the content of a regular file of at most `cap` bytes, without following any link."""
     with (
         as_tool_errors(real),
         closing_fd(os.open("/", FOLDER)) as top,
         closing_fd(_open(top, real)) as opened,
     ):
-        atomic.check_regular(os.fstat(opened), real, READ_CAP)
-        data = atomic.read_all(opened, real, READ_CAP)
-    return decode(real, data).text
+        atomic.check_regular(os.fstat(opened), real, cap)
+        return atomic.read_all(opened, real, cap)
 
 
 def _open(top: int, real: str) -> int:

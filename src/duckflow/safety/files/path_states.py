@@ -4,20 +4,21 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.files.changes import FOLDER, LINK, FileChange
-from duckflow.safety.descriptors import READ, closing_fd, temporary_in, temporary_name
+from duckflow.safety.descriptors import READ, closing_fd, temporary_in
 from duckflow.safety.files import atomic
 from duckflow.safety.files.atomic import LARGEST, ChangedMeanwhile, FilePlace
 from duckflow.safety.files.confined_open import ConfinedFolder
 from duckflow.safety.files.errors import as_tool_errors
 from duckflow.safety.files.git_directory import split_root
 from duckflow.safety.files.replacing import NotAsExpected, Place, move_aside
+from duckflow.safety.files.temporary import aside_for
 
 Finding = Literal["done", "not_done", "unknown"]
 """Result of comparing a recorded change with the file as it is now (SAFETY 12)."""
@@ -66,6 +67,23 @@ class PathStates:
                     return None
                 raise
 
+    def exists(self, path: str) -> bool:
+        """Return whether there is anything at a path."""
+        with suppress(OSError), self._place(path) as place:
+            os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
+            return True
+        return False
+
+    def entries(self, path: str) -> Mapping[str, bool]:
+        """Return the names in a folder, each with True if it is a folder. A missing folder has no names."""
+        with (
+            suppress(OSError),
+            self._place(f"{path}/." if path else ".") as place,
+            os.scandir(place.folder) as found,
+        ):
+            return {one.name: one.is_dir(follow_symlinks=False) for one in found}
+        return {}
+
     def finding(self, change: FileChange) -> Finding:
         """Return whether a recorded change was made, by comparing it with the current file."""
         try:
@@ -82,8 +100,11 @@ class PathStates:
         return tuple(change for change in intended if self.finding(change) == "done")
 
     def put(self, path: str, wanted: PathState | None, expected: str | None) -> None:
-        """Bring the path to the wanted state. Raise ChangedMeanwhile if it is not in the expected state."""
-        with as_tool_errors(path), self._place(path) as place:
+        """Bring the path to the wanted state, with the folders above it if something is to exist there.
+
+        Raise ChangedMeanwhile if it is not in the expected state.
+        """
+        with as_tool_errors(path), self._place(path, create=wanted is not None) as place:
             now = _look(place)
             if (now.word if now else None) != expected:
                 raise ChangedMeanwhile(f"{path}: was changed by someone else. Nothing was changed.")
@@ -97,12 +118,20 @@ class PathStates:
                     _write(place, wanted, expected)
             os.fsync(place.folder)
 
+    def missing_folders(self, path: str) -> tuple[str, ...]:
+        """Return the folders above the path that do not exist, outermost first."""
+        outside, below = split_root(path, self._git_directory)
+        above = below.rpartition("/")[0]
+        with suppress(OSError):  # a file or link is where a folder was
+            return self._root.missing(above) if above and not outside else ()
+        return ()
+
     @contextmanager
-    def _place(self, path: str) -> Generator[FilePlace]:
+    def _place(self, path: str, *, create: bool = False) -> Generator[FilePlace]:
         outside, below = split_root(path, self._git_directory)
         above, _, name = below.rpartition("/")
         root = self._git if outside and self._git is not None else self._root
-        with closing_fd(root.open_folder(above or ".")) as opened:
+        with closing_fd(root.open_folder(above or ".", create=create)) as opened:
             yield FilePlace(opened, name or ".", path, path)
 
 
@@ -140,7 +169,7 @@ def _write(place: FilePlace, wanted: PathState, expected: str | None) -> None:
 
 def _remove(place: FilePlace, now: PathState) -> None:
     if now.word != FOLDER:
-        aside = place.folder, temporary_name()
+        aside = aside_for((place.folder, place.name), now.word.removeprefix(LINK))
         try:
             move_aside((place.folder, place.name), aside, lambda at: _is(place, at, now))
         except NotAsExpected as exc:

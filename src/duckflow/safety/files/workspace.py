@@ -20,6 +20,7 @@ from duckflow.safety.files.git_directory import outer_git_directory
 from duckflow.safety.files.hard_links import names_of
 from duckflow.safety.files.listing import MOST_IN_A_FOLDER, Kind, Listing, list_tree
 from duckflow.safety.files.path_states import PathStates
+from duckflow.safety.files.temporary import sweep
 from duckflow.safety.paths import relative_path
 from duckflow.safety.policy.protected import STRENGTH, Protection, protection_of, strongest, within
 
@@ -219,7 +220,7 @@ class Workspace:
     def sweep(self, path: str) -> None:
         """Remove temporary files of killed writes beside a file. No other write may be running."""
         with suppress(ToolError), self._place(path, follow=False) as place:
-            atomic.sweep(place.folder, older_than_s=0)
+            sweep(place.folder, older_than_s=0)
 
     def drop_folder(self, path: str) -> None:
         """Remove a folder, if it is empty."""
@@ -295,10 +296,17 @@ def _names_of(folder: Path) -> tuple[str, str]:
     return os.path.realpath(folder), str(folder.absolute())
 
 
-def refuse_unsuitable_folder(folder: Path, env: Mapping[str, str], closed: Iterable[Path]) -> None:
-    """Raise UsageError for the home folder, a folder above it, and folders of Duckflow (SAFETY 21)."""
+def refuse_unsuitable_folder(
+    folder: Path, env: Mapping[str, str], closed: Iterable[Path], copies: Path | None = None
+) -> None:
+    """Raise UsageError for the home folder, a folder above it, and folders of Duckflow (SAFETY 21).
+
+    What lies in `copies` is no folder of Duckflow: the fleet works there.
+    """
     root, home = os.path.realpath(folder), env.get("HOME", "")
     if root == "/" or (home and Path(os.path.realpath(home)).is_relative_to(root)):
         raise UsageError("workspace.too_wide", path=str(folder.absolute()))
+    if copies is not None and Path(os.path.realpath(copies)) in Path(root).parents:
+        return
     if any(within(root, os.path.realpath(one)) for one in closed):
         raise UsageError("workspace.own_folder", path=str(folder.absolute()))

@@ -26,6 +26,7 @@ _SED_LOOKS = lazy_regex(r"(\d+|\$)?(,(\d+|\$))?p")
 _SED_ACTS = lazy_regex(r"(^|[;}/\d])\s*[ewr](\s|$)|/[a-z]*[ew]")
 _AWK_ACTS = lazy_regex(r"system|getline|[|>]|@include|@load")
 _ANY = "*"
+_NEGATION = lazy_regex(r"(?:^|(?<=[\s;&|]))!(?=\s)")
 _FILE_WORD = lazy_regex(r"[^\s\"'`$;|&<>()=,]+")
 _MODULE_NAME = lazy_regex(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _READ_BY = {
@@ -96,6 +97,17 @@ def read_risks(line: str, place_of: Places) -> tuple[str, ...]:
 def goes_online(line: str) -> bool:
     """Return whether a command names an address, or a program that uses the network or installs packages."""
     return not {"network", "installs"}.isdisjoint(read_risks(line, lambda _: "inside"))
+
+
+def only_reads(line: str) -> bool:
+    """Return whether a command certainly does no more than look at files, such as `! grep -q word file`."""
+    calls = read_command(_NEGATION.sub(" ", line))
+    words = [call.words[:1] for call in calls or ()]
+    tests = [word in (("test",), ("[",)) for word in words]
+    if not calls or all(tests):
+        return bool(calls)
+    rest = (call for call, tests_only in zip(calls, tests, strict=True) if not tests_only)
+    return all(set(_reasons(call, lambda _: "inside")) == {LOOKING} for call in rest)
 
 
 def similar_commands(line: str) -> ApprovalScope | None:

@@ -14,6 +14,9 @@ _ELF = b"\x7fELF"
 _ELF_HEADERS = {1: (52, 32, "HHIIIIIHHH"), 2: (64, 56, "HHIQQQIHHH")}
 """By word size: sizes of the header and of a program header, and the fields after the first 16 bytes."""
 
+_SYSTEMS = (bytes(9), b"\3" + bytes(8))
+"""Ends of the first 16 bytes: no system or Linux. Because of the zeros, shells don't take it for a script."""
+
 _PROGRAM_TYPES = (2, 3)
 _SCRIPTS = lazy_regex(
     r".*\.(sh|bash|zsh|fish|ksh|csh|command|ps1|psm1|bat|cmd|vbs|desktop|action|workflow|scpt|reg|hta|wsf)"
@@ -42,13 +45,13 @@ def is_compiled(path: str, content: bytes, *, runs: bool) -> bool:
 def is_program(content: bytes) -> bool:
     """Return whether the kernel of this machine runs the content as a compiled program or library."""
     ours = _own_header()
-    if ours is None or content[:7] != ours[:7] or len(content) < 64:
+    if ours is None or content[:7] != ours[:7] or content[7:16] not in _SYSTEMS or len(content) < 64:
         return False
     size, entry_size, fields = _ELF_HEADERS[content[4]]
     order = "<" if content[5] == 1 else ">"
     kind, machine, _, _, table, _, _, header, entry, entries = struct.unpack_from(order + fields, content, 16)
     own_machine = struct.unpack_from(order + "H", ours, 18)[0]
-    table_fits = entries > 0 and entry == entry_size and size <= table <= 1 << 16
+    table_fits = entries > 0 and entry == entry_size and size <= table <= len(content) - entries * entry
     return kind in _PROGRAM_TYPES and machine == own_machine and header == size and table_fits
 
 

@@ -1,9 +1,11 @@
 """Git's configuration files, read by git's own rules, and the paths to which settings lead (G9, SAFETY 4)."""
 
+import os
 import posixpath
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import pairwise
 from typing import NamedTuple
 
 from duckflow.domain.patterns import lazy_regex
@@ -29,13 +31,17 @@ _SECTION = lazy_regex(r"[A-Za-z0-9.-]+")
 _INCLUDE = lazy_regex(r"include\.path|includeif\..*\.path")
 _DATA = lazy_regex(
     r"(user|author|committer|branch|color|column|advice|extensions|gui|push|pull|fetch|rebase|rerere|status|log"
-    r"|feature|index|pack|gc|apply|protocol|safe|i18n|sparse|commitgraph|transfer|tag|versionsort|url)\..*"
-    r"|init\.defaultbranch|core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks"
+    r"|feature|index|pack|apply|protocol|safe|i18n|sparse|commitgraph|transfer|tag|versionsort|url)\..*"
+    r"|init\.defaultbranch|core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|worktree"
     r"|autocrlf|eol|safecrlf|quotepath|abbrev|compression|untrackedcache|checkstat|trustctime|whitespace)"
     r"|remote\..*\.(url|pushurl|fetch|push|mirror|prune|tagopt|promisor|partialclonefilter|skip\w*)"
-    r"|submodule\..*\.(url|active|branch|ignore|fetchrecursesubmodules)|include\.path|includeif\..*",
+    r"|gc\.(?!recentobjectshook).*|submodule\..*\.(url|active|branch|ignore|fetchrecursesubmodules)|include\.path|includeif\..*",
     # The values of these settings are neither paths in the work tree nor commands.
 )
+_BREAKS = lazy_regex(r"[\s'\"`(){};&|<>$=:,!]+")
+_SEARCHED = lazy_regex(r"\bPATH=([^\s;&|'\"]+)")
+_VARIABLE = lazy_regex(r"\$\{?\w+\}?/?")
+_MODULE = (".py", "/__init__.py", "/__main__.py")
 _MOST_FILES = 100
 _MOST_OUTSIDE = 1 << 20
 HOOKS = (
@@ -67,16 +73,20 @@ class LedTo(NamedTuple):
     """Settings, programs and scripts."""
     folders: frozenset[str] = frozenset()
     """Values that may be a folder, such as that of hooks. They cover everything below them."""
+    ends: frozenset[str] = frozenset()
+    """Ends of paths, for those that a command names relative to a folder that only a shell knows."""
 
     def covers(self, path: str) -> bool:
         """Return whether the path is one of these."""
-        if path in self.files or path in self.folders:
+        if path in self.files or path in self.folders or path in self.ends:
             return True
-        return any(path.startswith(f"{folder}/") for folder in self.folders)
+        if any(path.startswith(f"{folder}/") for folder in self.folders):
+            return True
+        return any(path[at + 1 :] in self.ends for at, letter in enumerate(path) if letter == "/")
 
     def joined(self, other: "LedTo") -> "LedTo":
         """Return the paths of both."""
-        return LedTo(self.files | other.files, self.folders | other.folders)
+        return LedTo(self.files | other.files, self.folders | other.folders, self.ends | other.ends)
 
 
 class GitPlaces(NamedTuple):
@@ -99,7 +109,17 @@ class GitPlaces(NamedTuple):
         if path.startswith("~/") and self.home:
             path = f"{self.home}{path[1:]}"
         found = posixpath.normpath(posixpath.join(folder, path.replace("\0", "")))
-        return found.removeprefix(f"{self.root}/") if self.root else found
+        if not self.root:
+            return found
+        if found == ".." or found.startswith("../"):
+            found = posixpath.normpath(f"{self.root}/{found}")
+        return found.removeprefix(f"{self.root}/")
+
+    def resolved(self, path: str) -> str:
+        """Return where a path leads through links, as relative to the workspace if that is inside it."""
+        if not self.root or path.startswith("/"):
+            return path
+        return os.path.realpath(f"{self.root}/{path}").removeprefix(f"{self.root}/")
 
 
 def git_places(root: str, environment: Mapping[str, str]) -> GitPlaces:
@@ -120,7 +140,7 @@ def paths_led_to(config: Iterable[str], top: str, read: ReadFile, places: GitPla
     `top` is the folder of the work tree. Conditions of includes are not evaluated: each counts as true. A
     line that git would reject does not hide the lines around it.
     """
-    files, folders = set[str](), set[str]()
+    files, folders, ends = set[str](), set[str](), set[str]()
     waiting, done = list(config), set[str]()
     while waiting:
         path = waiting.pop()
@@ -133,12 +153,22 @@ def paths_led_to(config: Iterable[str], top: str, read: ReadFile, places: GitPla
                 continue
             if _INCLUDE.fullmatch(name):
                 waiting.append(places.find(posixpath.dirname(path), value))
-            elif not _DATA.fullmatch(name):
+            elif _DATA.fullmatch(name):
+                command = next((one.partition("ext::")[2] for one in (value, name) if "ext::" in one), "")
+                ends.update(_ends_in(command))
+            else:
                 folders.add(whole := places.find(top, value))
+                searched = (one for part in _SEARCHED.findall(value) for one in part.split(":"))
+                folders.update(places.find(top, one) for one in searched if one)
                 files.update(_words_in(top, value, places))
+                ends.update(_ends_in(value))
                 if name == "core.hookspath" and whole == (top or "."):
                     files.update(posixpath.join(top, hook) for hook in HOOKS)
-    return LedTo(frozenset(files | done), frozenset(folders - {".", top}))
+    files |= done
+    folders -= {".", top}
+    files |= set(map(places.resolved, files))
+    folders |= set(map(places.resolved, folders))
+    return LedTo(frozenset(files), frozenset(folders), frozenset(ends))
 
 
 def _words_in(top: str, value: str, places: GitPlaces) -> Iterator[str]:
@@ -151,6 +181,21 @@ def _words_in(top: str, value: str, places: GitPlaces) -> Iterator[str]:
     for word in dict.fromkeys((*words, *bare)):
         if word and not word.startswith("-"):
             yield places.find(top, word)
+
+
+def _ends_in(command: str) -> Iterator[str]:
+    """Yield the ends of paths that a shell may find in a command: after `cd`, in options and assignments."""
+    words = [word for word in _BREAKS.split(_VARIABLE.sub("./", command)) if word]
+    moves = "cd" in words
+    for before, word in pairwise(("", *words)):
+        if before == "-m":
+            yield from (f"{word.replace('.', '/')}{end}" for end in _MODULE)
+        named = word[2:] if word.startswith("-") else word  # an option with its value, such as -Fsub/settings
+        if moves or "/" in named or "." in named:
+            while named.startswith(("./", "../")):
+                named = named.partition("/")[2]
+            if named and not named.startswith(("/", "~")):
+                yield named
 
 
 def _read(text: bytes) -> tuple[list[Setting], bool]:

@@ -24,7 +24,8 @@ from duckflow.safety.policy.git_internals import GIT, folders_above, is_head
 _INSIDE = (
     r"(?:objects/(?P<object>[0-9a-f]{2}/(?:[0-9a-f]{38}|[0-9a-f]{62}))"
     r"|(?P<stored>objects/(?:pack/.*\.(?:pack|idx)|pack/multi-pack-index.*|info/commit-graph.*))"
-    r"|(?P<ref>refs/.+|HEAD|ORIG_HEAD|rebase-(?:merge|apply)/orig-head|sequencer/head)"
+    r"|(?P<ref>refs/.+|HEAD|ORIG_HEAD|MERGE_AUTOSTASH|BISECT_START|sequencer/head"
+    r"|rebase-(?:merge|apply)/(?:orig-head|onto|autostash))"
     r"|(?P<todo>(?:rebase-merge|rebase-apply|sequencer)/[^/]*todo[^/]*)"
     r"|(?P<packed>packed-refs)|(?P<index>index|sharedindex\.[0-9a-f]+))"
 )
@@ -42,6 +43,7 @@ _MASK = lazy_regex(rb"\n\n+")
 _LARGEST, _LARGEST_SUM = 1 << 27, 1 << 30
 _MOST = 200_000
 _DEEPEST_REF = 5
+_BISECTED = "/BISECT_START"
 
 _SHORT = 4_096
 
@@ -273,6 +275,8 @@ class _Repository:
                 raise UnreadableFile(source)  # would make git read other objects than these
             own = "/".join(name.split("/")[:3]) if name.startswith("/worktrees/") else ""
             new = self._value(name, self._after)
+            if not new and name.endswith(_BISECTED) and self._after(source):
+                raise UnreadableFile(source)  # an expression that only git understands
             old = self._value(name, self._before) or self._value(f"{own}/HEAD", self._before)
             if new and new != old:
                 try:
@@ -291,10 +295,14 @@ class _Repository:
             text = read(f"{self._place}{name}".lstrip("/"))
             if text is None:
                 return _packed(read(f"{self._place}/packed-refs".lstrip("/"))).get(name[1:], "")
-            if (match := _SYMBOLIC.match(text)) is None:
-                found = _ID.match(text)
-                return found[0].decode().lower() if found else ""
-            name = f"/{match[1].decode('utf-8', 'surrogateescape')}"
+            if match := _SYMBOLIC.match(text):
+                name = f"/{match[1].decode('utf-8', 'surrogateescape')}"
+            elif found := _ID.match(text):
+                return found[0].decode().lower()
+            elif name.endswith(_BISECTED):  # names the branch to which `git bisect reset` returns
+                name = f"/refs/heads/{text.decode('utf-8', 'surrogateescape').strip()}"
+            else:
+                return ""
         return ""
 
     def indexed(self, path: str) -> list[GitContent]:

@@ -3,8 +3,9 @@
 import hashlib
 import stat
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -49,11 +50,37 @@ def read_index(path: str, read: ReadFile, algorithm: str) -> frozenset[IndexEntr
     if data is None:
         return frozenset()
     try:
-        entries = _IndexReader(data, algorithm).entries(
-            lambda name: read(f"{path.rpartition('/')[0]}/{name}")
+        whole = _whole_index(data, algorithm)
+        if whole is not None:
+            return whole
+        return _as_entries(
+            _IndexReader(data, algorithm).entries(lambda name: read(f"{path.rpartition('/')[0]}/{name}"))
         )
     except (ValueError, IndexError, struct.error) as exc:
         raise UnreadableFile(path) from exc
+
+
+@lru_cache(maxsize=2)
+def _whole_index(data: bytes, algorithm: str) -> frozenset[IndexEntry] | None:
+    """Return the entries of an index, None if it shares some with another file.
+
+    The content after one command is that before the next one. A large index takes a second to read.
+    """
+    try:
+        return _as_entries(_IndexReader(data, algorithm).entries(_never_shared))
+    except _SharedIndex:
+        return None
+
+
+class _SharedIndex(Exception):
+    """Raised if an index shares entries with another file."""
+
+
+def _never_shared(name: str) -> bytes | None:
+    raise _SharedIndex(name)
+
+
+def _as_entries(entries: Iterable["_ReadEntry"]) -> frozenset[IndexEntry]:
     return frozenset(
         IndexEntry(one.name.decode("utf-8", "surrogateescape"), one.mode, one.id.hex()) for one in entries
     )

@@ -17,8 +17,9 @@ GitReason = Literal["ordinary", "git_program", "repository"]
 ORDINARY = lazy_regex(
     r"(objects|refs|logs|rr-cache|lfs|rebase-merge|rebase-apply|sequencer)(/.*)?|branches"
     r"|info|info/(refs|sparse-checkout)|modules|worktrees"
-    r"|index|index\.stash\..*|sharedindex\..*|packed-refs|shallow|description|gc\.(pid|log)"
-    r"|(orig_|fetch_|cherry_pick_|revert_|rebase_|bisect_)?head|auto_merge|merge_.*|bisect_.*|notes_.*"
+    r"|index|index\.stash\.[^/]*|sharedindex\.[^/]*|packed-refs|shallow|description|gc\.(pid|log)"
+    r"|(orig_|fetch_|cherry_pick_|revert_|rebase_|bisect_)?head|auto_merge|(merge|bisect|notes)_[^/]*"
+    r"|notes_merge_worktree/[0-9a-f]+"
     r"|(commit|tag|squash|add|branch)_(editmsg|msg|edit\.patch|description)|edit_description"
     r"|(index|head|packed-refs|shallow|config)\.lock"
 )
@@ -57,8 +58,8 @@ _STEP = lazy_regex(
 _QUOTED = lazy_regex(rb"(\s|'[^']*'|\\['!])*")
 """Names quoted for a shell: older versions of git let a shell read the file again."""
 
-_REPLAYED = lazy_regex(r"rr-cache/.*|merge_rr")
-"""Recorded solutions of conflicts: the user's next merge or commit writes them into files."""
+_REPLAYED = lazy_regex(r"rr-cache/.*|merge_rr|rebase-apply/\d+")
+"""Recorded solutions and waiting patches: a later merge, commit or `git am` writes them into files."""
 
 _NESTED = lazy_regex(
     r"(objects|refs|logs|lfs|rebase-merge|rebase-apply|sequencer)/(.*/)?(config(\.worktree)?|commondir|hooks/.*)"

@@ -100,8 +100,9 @@ def decide_effects(mode: Mode, case: EffectsCase) -> PolicyVerdict:
 
 
 def may_remember_effects(case: EffectsCase) -> bool:
-    """Return whether to offer the answer "always": only if the mode is the only reason to ask."""
-    return case.risk in ("low", "medium") and not case.conflicts and not case.stopped
+    """Return whether to offer the answer "always": for changes, if the mode is the only reason to ask."""
+    usual = case.risk in ("low", "medium") and not case.deletes
+    return usual and not case.conflicts and not case.stopped
 
 
 def may_remember(case: PolicyCase) -> bool:

@@ -45,7 +45,7 @@ class _Wanted(NamedTuple):
     host: str
     port: int
     forward: bytes
-    """What the host gets first; nothing for CONNECT."""
+    """Bytes to send to the host first; none for CONNECT."""
     lent: bool = False
     """True if the request carries a token, and so goes out encrypted."""
 

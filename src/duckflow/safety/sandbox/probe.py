@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -50,16 +51,21 @@ class Probe:
         self._known: dict[tuple[SandboxChoice, Path, bool], Sandbox] = {}
 
     async def find(
-        self, choice: SandboxChoice, launcher: Launcher, workspace: Path, copies: CopyFolders | None
+        self,
+        choice: SandboxChoice,
+        launcher: Launcher,
+        workspace: Path,
+        open_copies: Callable[[], Awaitable[CopyFolders]] | None,
     ) -> Sandbox:
-        """Return the sandbox for this folder and setting. `copies` is given if commands work on copies."""
-        known = (choice, workspace, copies is not None)
+        """Return the sandbox for this folder and setting. With `open_copies`, commands may work on copies."""
+        known = (choice, workspace, open_copies is not None)
         if known not in self._known:
             found = self._machine.get(choice) or await _find(choice, launcher)
             if found.level in _WITH_COPIES:
                 self._machine[choice] = found
-            if copies is not None and found.level in _WITH_COPIES:
-                found = replace(found, copies=await _can_copy(found, launcher, workspace, copies))
+            if open_copies is not None and found.level in _WITH_COPIES:
+                works = await _can_copy(found, launcher, workspace, await open_copies())
+                found = replace(found, copies=works)
             self._known[known] = found
         return self._known[known]
 

@@ -1,4 +1,4 @@
-"""Server for tools (MCP) that Duckflow starts: a sandboxed process with an open standard input."""
+"""Server that Duckflow starts, for tools (MCP) or a language: a sandboxed process with an open input."""
 
 import asyncio
 import os
@@ -30,6 +30,7 @@ _AT_HOME = {
     "UV_CACHE_DIR": ".cache/uv",
     "UV_TOOL_DIR": ".cache/uv-tools",
     "npm_config_cache": ".npm",
+    "CARGO_TARGET_DIR": ".cache/cargo-target",
 }
 """Variables for writable folders of the server, which otherwise could lead to read-only ones of the user."""
 _NOISE = lazy_regex(
@@ -41,7 +42,8 @@ _NONE = Sandbox(level="none", reason="sandbox.switched_off")
 class ServerProcess:
     """One server, started once. Commands and other servers can't see its temporary folder and its home.
 
-    Its home outlasts it, so that package runners download a server only once.
+    Its home outlasts it, so that package runners download a server only once. Without one, it gets an empty
+    home that is removed with it.
     """
 
     def __init__(
@@ -49,7 +51,7 @@ class ServerProcess:
         server: McpServer,
         workspace: Path,
         settings: ShellSettings,
-        home: Path,
+        home: Path | None,
         *,
         closed: Iterable[Path],
         env: Mapping[str, str],
@@ -58,7 +60,7 @@ class ServerProcess:
         self._server = server
         self._workspace = workspace
         self._settings = settings
-        self._home = str(home)
+        self._home = str(home) if home else ""
         self._closed = tuple(closed)
         self._env = env
         self._probe = probe
@@ -143,7 +145,8 @@ class ServerProcess:
         """Return the variables that lead to the server's home. Without mounts, it has a path of its own."""
         if self._view is None or sandbox.level in ("none", "external"):
             return {}
-        home = self._home if sandbox.level == "landlock" else self._view.base(temporary).home
+        own = self._home or f"{temporary}/home"
+        home = own if sandbox.level == "landlock" else self._view.base(temporary).home
         named = {variable: f"{home}/{path}" for variable, path in _AT_HOME.items()}
         folders = [os.path.join(self._workspace, word) for word in ("", *self._server.command[1:])]
         projects = [folder for folder in folders if os.path.isfile(f"{folder}/pyproject.toml")]

@@ -19,7 +19,8 @@ from duckflow.safety.policy.command_risk import goes_online
 from duckflow.safety.policy.git_config import git_places
 from duckflow.safety.sandbox.background import BackgroundOutput, LiveCopy
 from duckflow.safety.sandbox.command_result import CommandResult, check_command, result_of
-from duckflow.safety.sandbox.copy.copies import CopyFolders, WorkspaceCopy
+from duckflow.safety.sandbox.copy.copies import CopyFolders, PlacedFile, WorkspaceCopy
+from duckflow.safety.sandbox.copy.copy_reader import TooManyHoles
 from duckflow.safety.sandbox.copy.copy_writer import apply_effects
 from duckflow.safety.sandbox.gateway import Contacted, Gateway
 from duckflow.safety.sandbox.launcher_client import Ending, Launcher
@@ -34,6 +35,7 @@ from duckflow.safety.sandbox.view.levels import Sandbox
 from duckflow.safety.uncancelled import run_in_thread
 
 _BACKGROUND_SECONDS = 24 * 3600.0
+_MB = 1_000_000
 
 RunOrder = Callable[[LaunchOrder, Callable[[bytes], None], Gateway | None], Awaitable[Ending]]
 
@@ -98,8 +100,8 @@ class Shell:
     async def sandbox(self) -> Sandbox:
         """Return the sandbox of this workspace. It is found by a test once per process."""
         async with self._probing:  # callers during the test wait for the same result
-            copies = await self._copies() if self._place is not None else None
-            return await self._probe.find(self.settings.sandbox, self._launcher, self.workspace, copies)
+            open_copies = self._copies if self._place is not None else None
+            return await self._probe.find(self.settings.sandbox, self._launcher, self.workspace, open_copies)
 
     def begin_request(self, request_id: str) -> None:
         """Name the request that sent the next commands. What git ignores is what was committed before it."""
@@ -135,7 +137,9 @@ class Shell:
         run = self._run_on_copy if wanted.sandbox.copies else self._run_in_folder
         return await _retried(partial(run, wanted))
 
-    async def try_out(self, command: str, files: Mapping[str, bytes], *, timeout_s: float) -> CommandResult:
+    async def try_out(
+        self, command: str, files: Mapping[str, bytes | PlacedFile], *, timeout_s: float
+    ) -> CommandResult:
         """Run a command on a copy that has these files, and discard all its effects."""
         wanted = await self._want(command, timeout_s)
         return await _retried(partial(self._run_and_forget, wanted, files))
@@ -176,7 +180,9 @@ class Shell:
             return replace(result, effects=Effects())
         return await self._with_effects(result, copy)
 
-    async def _run_and_forget(self, wanted: _WantedCommand, files: Mapping[str, bytes]) -> CommandResult:
+    async def _run_and_forget(
+        self, wanted: _WantedCommand, files: Mapping[str, bytes | PlacedFile]
+    ) -> CommandResult:
         copy, order = await self._make_copy(wanted, files)
         try:
             return await self._run(self._launcher.run, order, wanted)
@@ -190,7 +196,7 @@ class Shell:
         return await self._with_effects(result, live.copy)
 
     async def _make_copy(
-        self, wanted: _WantedCommand, files: Mapping[str, bytes] = MappingProxyType({})
+        self, wanted: _WantedCommand, files: Mapping[str, bytes | PlacedFile] = MappingProxyType({})
     ) -> tuple[WorkspaceCopy, LaunchOrder]:
         copies = await self._copies()
         copy = await asyncio.to_thread(copies.make, str(self.workspace), wanted.command, self._request)
@@ -254,7 +260,12 @@ class Shell:
 
     async def _with_effects(self, result: CommandResult, copy: WorkspaceCopy) -> CommandResult:
         self._pending[copy.id] = copy
-        effects = await self._read(copy)
+        try:
+            effects = await self._read(copy)
+        except TooManyHoles:
+            return await self._without_effects(result, copy)
+        if effects.size > self.settings.disk_mb * _MB:
+            result = replace(result, stopped=result.stopped or "disk_mb", exit_code=None)
         if effects != Effects():
             if self._live is not None and self._is_live(copy):
                 self._live.reported = effects
@@ -263,6 +274,15 @@ class Shell:
         if self._live is None:
             await self.discard(copy.id)
         return replace(result, effects=effects)
+
+    async def _without_effects(self, result: CommandResult, copy: WorkspaceCopy) -> CommandResult:
+        """Discard a copy that can't be read, and end all commands that use it."""
+        if self._live is not None and self._is_live(copy):
+            live, self._live = self._live, None
+            await live.aclose()
+        await self.discard(copy.id)
+        output = f"{result.output}[too many files of holes: nothing that it did was kept]"
+        return replace(result, output=output, stopped="disk_mb", exit_code=None, effects=Effects())
 
     def _is_live(self, copy: WorkspaceCopy) -> bool:
         return self._live is not None and self._live.copy is copy
@@ -381,6 +401,18 @@ class Shell:
         del self._pending[copy_id]
         await asyncio.to_thread(copy.discard)
 
+    async def new_copy(self, purpose: str) -> WorkspaceCopy:
+        """Make a copy for a program of Duckflow's own. The caller discards it, or offers its effects."""
+        if not (await self.sandbox()).copies:
+            raise ToolError("There are no copies of the folder here, so no agent can work on one.")
+        make = (await self._copies()).make
+        return await asyncio.to_thread(make, str(self.workspace), purpose, self._request)
+
+    def offer(self, copy: WorkspaceCopy) -> str:
+        """Let the effects of a copy wait for a decision, like those of a command. Return its id."""
+        self._pending[copy.id] = copy
+        return copy.id
+
     async def keep(self, copy_id: str) -> None:
         """Keep the effects until the user answers, even after this process ends."""
         await asyncio.to_thread((await self.copy(copy_id)).keep)
@@ -395,7 +427,7 @@ class Shell:
             if self._place is None:
                 raise ToolError("Commands work on no copy here.")
             base = await asyncio.to_thread(self._view.base, await self._launcher.temporary())
-            self._folders = CopyFolders(self._place, base.seen_outside)
+            self._folders = CopyFolders(self._place, base.seen_outside, self.git_places)
             await asyncio.to_thread(self._folders.sweep)
         return self._folders
 

@@ -6,6 +6,7 @@ from io import StringIO
 
 from duckflow.safety.files.encoding import common_start
 from duckflow.safety.paths import printable
+from duckflow.tools.notebooks.words import in_words, is_notebook
 
 _CONTEXT = 3
 _TOO_MANY = 60_000_000  # pairs of lines; beyond that a comparison takes too long
@@ -13,9 +14,14 @@ _NO_NEWLINE = "\\ No newline at end of file\n"
 
 
 def unified(path: str, before: str | None, after: str | None) -> str:
-    """Return the unified diff, empty if nothing changes. None stands for a missing file."""
+    """Return the unified diff, empty if nothing changes. None stands for a missing file.
+
+    The cells of notebooks are shown in words, unless these are the same or one side is no notebook.
+    """
     if before == after:
         return ""
+    if is_notebook(path):
+        before, after = _in_words(before, after)
     was, becomes = _names(path, before, after)
     lines = (
         f"--- {was}\n",
@@ -23,6 +29,12 @@ def unified(path: str, before: str | None, after: str | None) -> str:
         *_hunks(split_lines(before or ""), split_lines(after or "")),
     )
     return "".join(line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}" for line in lines)
+
+
+def _in_words(before: str | None, after: str | None) -> tuple[str | None, str | None]:
+    old, new = in_words(before), in_words(after)
+    readable = (old is not None or before is None) and (new is not None or after is None)
+    return (old, new) if readable and old != new else (before, after)
 
 
 def difference_of(path: str, before: bytes | None, after: bytes | None) -> str:

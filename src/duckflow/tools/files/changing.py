@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from duckflow.domain.errors import ToolError
+from duckflow.domain.lines import line
 from duckflow.safety.files.access import Access, PlannedWrite
 from duckflow.safety.files.atomic import LARGEST
 from duckflow.safety.files.encoding import EncodedText
@@ -17,7 +18,8 @@ from duckflow.tools.catalogue import Proposal, Tool, ToolResult
 from duckflow.tools.editing.differences import difference_of, split_lines, unified
 from duckflow.tools.editing.edits import Edit, apply_edits
 from duckflow.tools.editing.text_form import MARK, plain, shape
-from duckflow.tools.files.reading import OneFile, suggesting
+from duckflow.tools.files.reading import OneFile, namesakes, suggesting
+from duckflow.tools.notebooks.words import in_words, is_notebook
 
 MOST_EDITS = 100
 
@@ -49,17 +51,20 @@ def propose_write(args: WriteFile | EditFile, workspace: Workspace) -> Proposal:
     before = file.text if file else None
     difference = unified(path, before, after)
     lines = changed_lines(difference)
-    added = sum(line.startswith("+") for line in lines)
+    added = sum(one.startswith("+") for one in lines)
     count = len(split_lines(after))
+    others = namesakes(workspace, path) if before is None else []
     if before is None:
         said = f"created {path} ({count} lines)"
+        notes = (*notes, f"There is also {', '.join(others)}.") if others else notes
     elif before == after:
         said = f"unchanged {path}: it has this content already"
     else:
         said = f"changed {path} (+{added} -{len(lines) - added}, now {count} lines)"
     data = (file or EncodedText("")).with_text(path, after)
     write = PlannedWrite(path, file.digest if file else None, data, "\n".join([said, *notes]))
-    return Proposal(difference, plain(after), write=write)
+    impact = (line("approval.impact.namesakes", paths=", ".join(others)),) if others else ()
+    return Proposal(difference, plain(after), impact=impact, write=write)
 
 
 def _compute(
@@ -68,9 +73,15 @@ def _compute(
     """Return the current file (None: no file), its new text, and notes about the edits."""
     if isinstance(args, WriteFile):
         file = workspace.read_encoded(path) if workspace.status(path) else None
+        if is_notebook(path) and file and in_words(file.text) and in_words(args.content) is None:
+            what = f"{path}: would be no notebook any more. Change its cells with file_ops.edit_cell."
+            raise ToolError(what, "reason.notebook", path=path)
         return file, shape(args.content, file.text if file else ""), ()
     with suggesting(workspace, path):
         file = workspace.read_encoded(path)
+    if is_notebook(path) and in_words(file.text) is not None:
+        what = f"{path}: is a notebook. Change its cells with file_ops.edit_cell."
+        raise ToolError(what, "reason.notebook", path=path)
     try:
         edited = apply_edits(file.text.removeprefix(MARK), args.edits)
     except ToolError as exc:

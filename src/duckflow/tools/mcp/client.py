@@ -5,7 +5,7 @@ import base64
 import json
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from itertools import islice
 from typing import Any, TypeVar, cast
 
@@ -55,27 +55,44 @@ logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it would log the messages
 
 
 class UserQuestions:
-    """Questions of a server to the user during a call. The model asks them, and answers at its next call."""
+    """Questions of a server to the user. The call stays open while the model asks the user."""
 
     def __init__(self) -> None:
-        self.answers: Mapping[str, Any] | None = None
-        """Answers of the user. Empty if the user declines."""
-        self.asked: list[str] = []
+        self.open = asyncio.Event()
+        """Set when a question waits for an answer and the model was not told yet."""
+        self.text = ""
+        self._answers: Mapping[str, Any] | None = None
+        self._answered = asyncio.Event()
+        self._in_turn = asyncio.Lock()
+
+    def answer(self, answers: Mapping[str, Any] | None) -> None:
+        """Answer the open question and those that follow: {} declines them, None leaves them open."""
+        self._answers = answers
+        self.open.clear()
+        self._answered.set()
 
     async def __call__(self, context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
-        """Answer a question, or note it and cancel what the server is doing."""
+        """Return the user's answer to a question, as soon as there is one that fits."""
         del context
         form = params.requested_schema if isinstance(params, types.ElicitRequestFormParams) else {}
-        needed = cast("list[str]", form.get("required") or [])
-        if self.answers is not None and not self.answers:
-            return types.ElicitResult(action="decline")
-        if self.answers is not None and all(name in self.answers for name in needed):
-            with suppress(ValueError):
-                content = dict(self.answers) if form else None
-                return types.ElicitResult(action="accept", content=content)
         wanted = json.dumps(form["properties"], ensure_ascii=False) if form else getattr(params, "url", "")
-        self.asked.append(cut(plain(f"{params.message} ({wanted})"), LONGEST_DESCRIPTION))
-        return types.ElicitResult(action="cancel")
+        async with self._in_turn:
+            while (result := self._result(form)) is None:
+                self.text = cut(plain(f"{params.message} ({wanted})"), LONGEST_DESCRIPTION)
+                self._answered.clear()
+                self.open.set()
+                await self._answered.wait()
+            return result
+
+    def _result(self, form: Mapping[str, Any]) -> types.ElicitResult | None:
+        if self._answers is None:
+            return None
+        if not self._answers:
+            return types.ElicitResult(action="decline")
+        if all(name in self._answers for name in cast("list[str]", form.get("required") or [])):
+            with suppress(ValueError):
+                return types.ElicitResult(action="accept", content=dict(self._answers) if form else None)
+        return None
 
 
 class ConnectedServer:
@@ -84,6 +101,7 @@ class ConnectedServer:
     def __init__(self, client: Client, ending: "asyncio.Future[str]", questions: UserQuestions) -> None:
         self._client = client
         self._questions = questions
+        self._waiting: dict[tuple[str, str], asyncio.Task[types.CallToolResult]] = {}
         self.ending = ending
         """Reason why the program ended. Never set for a server that is reached by its address."""
 
@@ -106,15 +124,43 @@ class ConnectedServer:
         self, tool: str, arguments: dict[str, Any], answers: Mapping[str, Any] | None = None
     ) -> RemoteResult:
         """Call a tool. Return its result as text without terminal control. `answers` are the user's."""
-        self._questions.answers, self._questions.asked = answers, []
-        result = await self._asked(self._client.call_tool(tool, arguments))
+        calling = self._waiting.pop((tool, json.dumps(arguments)), None) if answers is not None else None
+        self._questions.answer(answers)
+        if calling is None:
+            calling = asyncio.create_task(self._asked(self._client.call_tool(tool, arguments)))
+        asked = asyncio.create_task(self._questions.open.wait())
+        try:
+            await asyncio.wait({calling, asked}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            calling.cancel()
+            raise
+        finally:
+            asked.cancel()
+        if not calling.done():
+            self._keep(tool, arguments, calling)
+            return RemoteResult(text="", asked=self._questions.text)
+        result = calling.result()
         said = "\n".join(_shown(one) for one in result.content)
         if not said.strip() and result.structured_content is not None:
             said = json.dumps(result.structured_content, ensure_ascii=False)
-        asked = tuple(self._questions.asked)
         pictures = (_picture(one) for one in result.content)
         shown = tuple(one for one in pictures if one)[:_PICTURES]
-        return RemoteResult(text=plain(said), failed=bool(result.is_error), pictures=shown, asked=asked)
+        return RemoteResult(text=plain(said), failed=bool(result.is_error), pictures=shown)
+
+    def close(self) -> None:
+        """Cancel the calls whose questions nobody answered."""
+        for calling in self._waiting.values():
+            calling.cancel()
+        self._waiting.clear()
+
+    def _keep(
+        self, tool: str, arguments: dict[str, Any], calling: "asyncio.Task[types.CallToolResult]"
+    ) -> None:
+        """Keep a call open until its question is answered, or until the model asks something else."""
+        self._questions.open.clear()
+        self.close()
+        calling.add_done_callback(lambda one: one.cancelled() or one.exception())
+        self._waiting[tool, json.dumps(arguments)] = calling
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> str:
         """Return the text of a prompt."""
@@ -171,7 +217,8 @@ async def open_process(process: ServerProcess, seconds: float) -> AsyncGenerator
             if ending.done():
                 raise RemoteFault(ending.result()) from exc
             raise
-        yield ConnectedServer(client, ending, ask)
+        with closing(ConnectedServer(client, ending, ask)) as server:
+            yield server
 
 
 @asynccontextmanager
@@ -191,8 +238,8 @@ async def open_address(
         return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, transport=BoundedTransport())
 
     async with AsyncExitStack() as stack:
-        # longer than our own timeout, which has a clear message
-        timeout = httpx2.Timeout(_CONNECT_S, read=2 * seconds)
+        # Our own timeout has a clear message, and a call may wait for an answer of the user.
+        timeout = httpx2.Timeout(_CONNECT_S, read=max(2 * seconds, _IDLE_S))
         http = await stack.enter_async_context(connected(headers, timeout))
         streams = streamable_http_client(url, http_client=http, max_sse_event_size=LONGEST_MESSAGE)
         try:
@@ -210,7 +257,8 @@ async def open_address(
                 )
             except Exception:  # noqa: BLE001 - it supports neither; the first reason is reported
                 raise error from None
-        yield ConnectedServer(client, ending, ask)
+        with closing(ConnectedServer(client, ending, ask)) as server:
+            yield server
 
 
 @asynccontextmanager

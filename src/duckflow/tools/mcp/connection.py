@@ -11,9 +11,9 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
-from duckflow.config.mcp import VARIABLE, WORKSPACE_NAMES, McpServer, from_home
+from duckflow.config.mcp import VARIABLE, WORKSPACE_NAME, WORKSPACE_NAMES, McpServer, from_home
 from duckflow.config.places import remove_server_homes, server_home
 from duckflow.config.saved_answers import SavedAnswers
 from duckflow.config.settings import ShellSettings
@@ -69,9 +69,11 @@ class Pins:
 
 
 def grant(name: str, server: McpServer, tool: str, *, allow: bool) -> None:
-    """Allow a tool of a server permanently, or no longer. `tool` can also be ALL or READING."""
-    key = f"{prefix_of(name, server)}{tool}"
-    kept = {one: said for one, said in _GRANTS.load().items() if one != key}
+    """Allow a tool of a server permanently, or no longer. `tool` can also be READING or ALL."""
+    prefix = prefix_of(name, server)
+    key, whole = f"{prefix}{tool}", tool == ALL and not allow
+    known = _GRANTS.load().items()
+    kept = {one: said for one, said in known if one != key and not (whole and one.startswith(prefix))}
     _GRANTS.save({**kept, key: ""} if allow else kept)
 
 
@@ -137,20 +139,24 @@ class ServerOpener:
         first = not await asyncio.to_thread(os.listdir, home)
         return open_process(process, server.start_timeout_s * (_FIRST_START if first else 1))
 
-    async def sign_in(self, name: str, server: McpServer, tell: Callable[[str], None]) -> None:
+    async def sign_in(
+        self, name: str, server: McpServer, tell: Callable[[str], None], typed: TextIO | None = None
+    ) -> None:
         """Let the user sign in at a server. Raise ToolError if that fails."""
         from duckflow.tools.mcp.oauth import sign_in  # noqa: PLC0415 - takes seconds
 
         if not server.url:
             raise ToolError("it is a program, not an address")
         try:
-            await sign_in(self._filled({"url": server.url})["url"], prefix_of(name, server), tell)
+            url = self._filled({"url": server.url})["url"]
+            await sign_in(url, prefix_of(name, server), tell, typed)
         except Exception as exc:  # third-party library: any error becomes one sentence
             raise ToolError(_reason(exc)) from exc
 
     def _filled(self, values: Mapping[str, str]) -> dict[str, str]:
         """Replace each `${NAME}` by that variable of the user's environment, or by its default."""
         known = {**self.env, **dict.fromkeys(WORKSPACE_NAMES, str(self.workspace))}
+        known[WORKSPACE_NAME] = self.workspace.name
 
         def value(found: re.Match[str]) -> str:
             said = known.get(found[1]) or found[2]

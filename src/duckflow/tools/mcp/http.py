@@ -55,7 +55,7 @@ def _error(request: httpx2.Request, response: httpx2.Response, said: bytes) -> h
             return _refusal(response.status_code, told.error.code, told.error.message, told.error.data)
     phrase = f"{response.status_code} {response.reason_phrase}".strip()
     refusal = _refusal(response.status_code, BAD_STATUS, f"it answered with HTTP {phrase}")
-    if "www-authenticate" in response.headers:  # how to sign in
+    if "www-authenticate" in response.headers:  # it says where to sign in
         refusal.headers["www-authenticate"] = response.headers["www-authenticate"]
     return refusal
 

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TextIO
 from urllib.parse import parse_qs, urlsplit
 
 from mcp.client.auth import OAuthClientProvider
@@ -67,29 +68,53 @@ async def stored_sign_in(url: str, key: str) -> OAuthClientProvider | None:
     return provider
 
 
-async def sign_in(url: str, key: str, tell: Callable[[str], None]) -> None:
-    """Let the user sign in at a server. `tell` gets the address to open."""
-    answered: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
+async def sign_in(url: str, key: str, tell: Callable[[str], None], typed: TextIO | None = None) -> None:
+    """Let the user sign in at a server. `tell` gets the address to open.
+
+    The last page is one of ours, on this machine. A browser elsewhere can't open it: then the user types its
+    address, which is read from `typed`.
+    """
+    loop = asyncio.get_running_loop()
+    answered: asyncio.Future[AuthorizationCodeResult] = loop.create_future()
+
+    def take(address: str) -> bool:
+        """Accept the address of the last page; return False if the user did not sign in."""
+        query = {name: values[0] for name, values in parse_qs(urlsplit(address.strip()).query).items()}
+        known = {name: query[name] for name in ("code", "state", "iss") if name in query}
+        if ("code" in known or "error" in query) and not answered.done():
+            answered.set_result(AuthorizationCodeResult.model_validate({"code": "", **known}))
+        return "code" in known
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         words = (await reader.readline()).decode("latin-1").split()
-        query = {name: values[0] for name, values in parse_qs(urlsplit((*words, "", "")[1]).query).items()}
-        known = {name: query[name] for name in ("code", "state", "iss") if name in query}
-        shown = text("mcp.signed_in" if "code" in known else "mcp.not_signed_in").encode()
+        shown = text("mcp.signed_in" if take((*words, "", "")[1]) else "mcp.not_signed_in").encode()
         kind = b"Content-Type: text/plain; charset=utf-8\r\nConnection: close"
         writer.write(b"HTTP/1.1 200 OK\r\n" + kind + b"\r\n\r\n" + shown)
         with suppress(OSError):
             await writer.drain()
         writer.close()
-        if ("code" in known or "error" in query) and not answered.done():
-            answered.set_result(AuthorizationCodeResult.model_validate({"code": "", **known}))
+
+    def read_line() -> None:
+        assert typed is not None
+        line = typed.readline()
+        if not line:
+            loop.remove_reader(typed)
+        elif not take(line) and not answered.done():
+            tell(text("mcp.paste_again"))
 
     async def show(address: str) -> None:
-        tell(address)
+        tell(text("mcp.open", address=address))
+        if typed is not None:
+            tell(text("mcp.paste"))
+            loop.add_reader(typed, read_line)
 
     async def wait() -> AuthorizationCodeResult:
-        async with asyncio.timeout(_PATIENCE_S):
-            return await answered
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                return await answered
+        finally:
+            if typed is not None:
+                loop.remove_reader(typed)
 
     TOKENS.save({name: said for name, said in TOKENS.load().items() if not name.startswith(key)})
     listening = await asyncio.start_server(answer, "127.0.0.1", 0)

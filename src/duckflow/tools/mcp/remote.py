@@ -94,8 +94,8 @@ class RemoteResult(Frozen):
     failed: bool = False
     pictures: tuple[tuple[str, bytes], ...] = ()
     """Media type and bytes of each picture."""
-    asked: tuple[str, ...] = ()
-    """Questions to the user that are not answered yet."""
+    asked: str = ""
+    """Question to the user for whose answer the server waits."""
 
 
 class RemoteFault(Exception):
@@ -126,6 +126,7 @@ _ADVICE = {
     "network": lazy_regex(
         "getaddrinfo|ENOTFOUND|EAI_AGAIN|ENETUNREACH|name resolution|ECONNREFUSED|did not start within"
     ),
+    "protected": lazy_regex(r"\.git/.*(EROFS|Read-only file system)"),
     "write": lazy_regex("EROFS|EACCES|Read-only file system|Permission denied"),
     "read": lazy_regex(r"ENOENT|No such file|Cannot find (module|package)|No module named|can't open file"),
     "start": lazy_regex("it did not start within"),

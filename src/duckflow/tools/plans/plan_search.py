@@ -80,7 +80,7 @@ def check_may_start(plan: Plan, step: PlanStep) -> None:
     missing = unmet(plan, step)
     if missing:
         listed = ", ".join(f"{one.step_id} ({one.name}: {one.status})" for one in missing)
-        names = ", ".join(one.name for one in missing)
+        names = text("risk.and").join(one.name for one in missing)
         raise ToolError(
             f"{step.step_id} can't start before what it depends on is complete: {listed}.",
             "reason.plan_order",

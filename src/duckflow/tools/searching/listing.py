@@ -14,8 +14,8 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.files.access import Access
-from duckflow.safety.files.atomic import is_temporary
 from duckflow.safety.files.listing import SKIPPED, names_skipped
+from duckflow.safety.files.temporary import is_temporary
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.paths import printable
 from duckflow.safety.uncancelled import run_in_thread

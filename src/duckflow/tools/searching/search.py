@@ -84,7 +84,7 @@ def search_tool(ripgrep: Path | None) -> Tool[Any]:
 async def _find(workspace: Workspace, ripgrep: Path | None, args: Search) -> tuple[Hits, str]:
     """Return the hits, and a note if the pattern is no regular expression and was searched as plain text."""
     try:
-        return await _ask(workspace, ripgrep, args), ""
+        return await find_lines(workspace, ripgrep, args), ""
     except BadPattern as exc:
         if "not supported" in str(exc):  # by ripgrep: look-around and back references
             return await _ask_python(workspace, ripgrep, args), ""
@@ -92,11 +92,11 @@ async def _find(workspace: Workspace, ripgrep: Path | None, args: Search) -> tup
         reason = next((line for line in lines if line.startswith(_ERROR)), lines[0]).removeprefix(_ERROR)
     note = f"{args.pattern} is no regular expression ({reason}), so it was searched as plain text."
     literal = args.model_copy(update={"pattern": re.escape(args.pattern)})
-    return await _ask(workspace, ripgrep, literal), note
+    return await find_lines(workspace, ripgrep, literal), note
 
 
-async def _ask(workspace: Workspace, ripgrep: Path | None, args: Search) -> Hits:
-    """Search with ripgrep, which is fast and knows the files that a project ignores, else with Python."""
+async def find_lines(workspace: Workspace, ripgrep: Path | None, args: Search) -> Hits:
+    """Return the matching lines: found by ripgrep, which knows what a project ignores, else by Python."""
     if ripgrep is None:
         return await _ask_python(workspace, ripgrep, args)
     arguments = [

@@ -29,11 +29,13 @@ from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.text_width import width_of, wrap_beside
 from duckflow.ui.output.writer import Writer
 from duckflow.ui.screen import Screen
+from duckflow.ui.views.agents import agent_lines
 from duckflow.ui.views.events import effort_line, mode_line
 from duckflow.ui.views.extensions import hook_lines, plugin_lines, server_lines, skill_lines
 from duckflow.ui.views.goal import goal_text
 from duckflow.ui.views.health import status_text
 from duckflow.ui.views.live.progress import plan_tree, tasks_tree
+from duckflow.ui.views.review import finding_details, how_to_see
 from duckflow.ui.views.tables import context_text, cost_text, memory_lines, permission_lines
 from duckflow.ui.views.undo import first_lines, undo_text
 
@@ -43,6 +45,8 @@ _TITLE = 60
 _ALONE = ("help", "quit")
 """Commands that take nothing, but for which words behind them can't be a request."""
 _MAX_UNDO_CHARS = 10
+_LONGEST_NUMBER = 3
+"""Digits of a finding's number; a longer one is a commit."""
 _PARTS: Mapping[str, commands.RewindPart] = {"": "both", "files": "files", "conversation": "conversation"}
 
 
@@ -219,6 +223,23 @@ async def show_difference(context: CommandContext, argument: str) -> None:
         context.writer.line(text("diff.none"))
 
 
+async def review(context: CommandContext, argument: str) -> None:
+    """Review changes, or show a finding of the last review by its number."""
+    report = context.client.state.review
+    if not argument.isdecimal() or len(argument) > _LONGEST_NUMBER:
+        await carry_out(context, commands.ReviewChanges(changes=argument))
+        report = context.client.state.review
+        if report is not None and (hint := how_to_see(report)):
+            context.writer.line(hint, "dim")
+    elif report is None:
+        context.writer.line(text("review.none_yet"), "yellow")
+    elif 0 < int(argument) <= len(report.findings):
+        context.writer.line(finding_details(int(argument), report.findings[int(argument) - 1]))
+    else:
+        shown = text("review.no_such_finding", number=argument, count=len(report.findings))
+        context.writer.line(shown, "yellow")
+
+
 async def undo(context: CommandContext, argument: str) -> None:
     """Undo changes."""
     done = await carry_out(context, commands.UndoWork(wanted=argument[:_MAX_UNDO_CHARS]))
@@ -254,6 +275,7 @@ async def fork(context: CommandContext, argument: str) -> None:
     forked = await context.client.send(commands.ForkSession(before=before))
     if forked.newer:
         context.writer.line(text("rewind.newer", files=", ".join(first_lines(forked.newer))), "yellow")
+    context.writer.line(text("rewind.copied"), "dim")
     context.leave(forked.session_id)
 
 
@@ -277,7 +299,7 @@ def change_permissions(context: CommandContext, argument: str) -> Awaitable[obje
     if change and number.isdecimal() and 1 <= int(number) <= len(listed):
         kind = listed[int(number) - 1].kind
         return carry_out(context, commands.ChangePermission(kind=kind, change=change))
-    shown = [text("permissions.usage")] if word else permission_lines(listed)
+    shown = [text("permissions.usage")] if word else permission_lines(listed, context.client.servers())
     show(context, [mode_line(context.client.state.mode), *shown])
     return None
 
@@ -401,6 +423,7 @@ ACTIONS: Mapping[str, Callable[[CommandContext, str], Awaitable[object] | None]]
     "cancel": lambda context, _: cancel_tasks(context),
     "later": say_later,
     "diff": show_difference,
+    "review": review,
     "undo": undo,
     "rewind": rewind,
     "fork": fork,
@@ -419,6 +442,9 @@ ACTIONS: Mapping[str, Callable[[CommandContext, str], Awaitable[object] | None]]
     "expand": lambda context, _: context.screen.expand(),
     "skills": lambda context, _: show(context, skill_lines(context.client.extensions)),
     "hooks": lambda context, _: show(context, hook_lines(context.client.extensions)),
+    "agents": lambda context, _: show(
+        context, agent_lines(context.client.state, context.client.extensions.agents)
+    ),
     "plugins": lambda context, _: show(context, plugin_lines(context.client.extensions)),
     "config": show_settings,
     "new": lambda context, _: context.leave(""),

@@ -7,6 +7,7 @@ from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.table import find_command, read_command
 from duckflow.ui.input.picker import Choice, Pick
 from duckflow.ui.views.approval import kind_text
+from duckflow.ui.views.extensions import allowed_tools
 
 
 def pick_for(client: SessionClient, line: str) -> Pick | None:
@@ -38,7 +39,11 @@ def pick_for(client: SessionClient, line: str) -> Pick | None:
 def _sessions(client: SessionClient) -> list[Choice]:
     here = client.state.session_id
     listed = [one for one in client.sessions() if one.session_id != here]
-    return [Choice(f"/resume {one.session_id}", one.title, _when(one.updated)) for one in listed]
+    said = client.conversations()
+    return [
+        Choice(f"/resume {one.session_id}", one.title, _when(one.updated), said.get(one.session_id, ""))
+        for one in listed
+    ]
 
 
 def _messages(client: SessionClient) -> list[Choice]:
@@ -66,12 +71,16 @@ def _permissions(client: SessionClient) -> list[Choice]:
             text(f"permissions.lasts.{one.lasts}", since=one.since),
         )
         for number, one in enumerate(client.permissions(), start=1)
+    ] + [
+        Choice("/mcp", text("permissions.mcp", server=one.name, tools=allowed_tools(one)))
+        for one in client.servers()
+        if one.allowed
     ]
 
 
 def _changes(client: SessionClient, number: str) -> list[Choice]:
     chosen = client.permissions()[int(number) - 1]
-    lines = {"revoked": f"revoke {number}"}
+    lines = {"revoked": f"revoke {number}"}  # first, so that Enter alone never allows more
     if chosen.lasts == "session":
         lines |= {"here": f"keep {number}"}
         lines |= (

@@ -40,9 +40,11 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
         Command("goal", ("目標",), reading="もくひょう"),
         Command("plan", ("計画",), reading="けいかく"),
         Command("tasks", ("タスク",)),
+        Command("agents", ("エージェント",)),
         Command("cancel", ("中止",), reading="ちゅうし"),
         Command("later", ("後で",), "TEXT", reading="あとで"),
         Command("diff", ("差分",), "[session]", now=False, reading="さぶん"),
+        Command("review", ("レビュー",), "[RANGE|--staged|PATCH|N]", now=False),
         Command("undo", ("取り消し", "元に戻す"), "[N|redo]", now=False, reading="とりけし"),
         Command("rate", ("評価",), "1-10", now=False, reading="ひょうか"),
     ),
@@ -82,7 +84,7 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
 COMMANDS: Mapping[str, Command] = {one.name: one for group in GROUPS.values() for one in group}
 
 IN_SECOND_WINDOW = frozenset(
-    "status goal plan tasks cancel later undo rewind mode effort cost expand quit".split()  # noqa: SIM905
+    "status goal plan tasks agents cancel later undo rewind mode effort cost expand quit".split()  # noqa: SIM905
 )
 """Commands that also work in a second window of a session."""
 _MAX_HELP_CHARS = 200
@@ -104,7 +106,8 @@ _MEANT_FOR = {
     "effort": "think thinking reasoning",
     "cost": "tokens price billing spend",
     "status": "health vitals info",
-    "tasks": "todo todos jobs agents bashes",
+    "agents": "subagents team workers",
+    "tasks": "todo todos jobs bashes",
     "diff": "changes",
     "history": "log requests",
     "memory": "remember memories lessons",
@@ -114,6 +117,7 @@ _MEANT_FOR = {
     "goal": "requirements objective",
     "rate": "rating feedback",
     "expand": "verbose details",
+    "review": "code-review inspect audit",
 }
 """Names that people know from other programs, by the command that they stand for here."""
 _MEANT = {word: name for name, words in _MEANT_FOR.items() for word in words.split()}
@@ -124,8 +128,13 @@ _BARE = frozenset(name for one in COMMANDS.values() for name in (one.name, *one.
 _REDO = ("redo", "やり直し", "やり直す")
 _CLOSE_MATCH = 0.75
 """Similarity to a command that a first word needs if more words follow: the line may be a message."""
+_MAY_BE_OWN = ("review", "init")
+"""Commands that only let the model work. People bring their own of these names, which then count."""
 SLASHES = ("/", "／")
 """First characters of a command: a plain slash, or a full-width slash from Japanese input."""
+
+SHELL_SIGNS = ("!", "！")
+"""First characters of a shell command of the user's own, also from Japanese input."""
 
 _PROMPT = lazy_regex(r"[/／]mcp\.([a-z0-9_-]+\.\S+)(\s.*)?$", re.DOTALL)
 
@@ -143,10 +152,12 @@ def read_command(line: str) -> TypedCommand | None:
         return None
     word, *rest = re.split(r"\s+", unicodedata.normalize("NFKC", line[1:]).strip(), maxsplit=1)
     name = word.casefold()
-    if name in _REDO and not rest:
+    redoes = name in COMMANDS["undo"].names and rest[:1] in ([one] for one in _REDO)
+    if redoes or (name in _REDO and not rest):
         return TypedCommand("undo", "redo")
     known = name in COMMANDS or name in _ALIASES or not rest or meant_command(name, _CLOSE_MATCH)
-    if "/" in name or not known:
+    commands = all(one in COMMANDS or one in _ALIASES for one in name.split("/"))  # two commands in one line
+    if ("/" in name and not commands) or not known:
         return None
     return TypedCommand(name, *rest)
 
@@ -157,7 +168,7 @@ def find_custom(line: str, commands: Iterable[CustomCommand]) -> CustomCommand |
         return None
     word, *rest = re.split(r"\s+", line[1:].strip(), maxsplit=1)
     name = unicodedata.normalize("NFKC", word).casefold()
-    if name in COMMANDS or name in _ALIASES:
+    if name not in _MAY_BE_OWN and (name in COMMANDS or name in _ALIASES):
         return None
     found = next((one for one in commands if one.name == name), None)
     return replace(found, body=found.expand(*rest or [""])) if found else None

@@ -41,7 +41,7 @@ class Pastes:
                 return self.add_picture(path.read_bytes(), str(path))
         if whole.count("\n") < _MOST_LINES and len(whole) <= _MOST_CHARS:
             return whole
-        name = text("chat.pasted", number=len(self._texts) + 1, lines=whole.count("\n") + 1)
+        name = text("chat.pasted", number=len(self._texts) + 1, lines=whole.rstrip("\n").count("\n") + 1)
         self._texts[name] = whole
         return name
 

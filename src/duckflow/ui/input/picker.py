@@ -18,6 +18,8 @@ class Choice(NamedTuple):
     line: str
     shown: str
     remark: str = ""
+    searched: str = ""
+    """More text in which typed words are found."""
 
 
 class Pick(NamedTuple):
@@ -32,6 +34,7 @@ class Picker:
 
     def __init__(self, choices: Sequence[Choice]) -> None:
         self._choices = choices
+        self._folded = [_folded(" ".join(one)) for one in choices]
         self._typed = ""
         self._place = 0
 
@@ -67,7 +70,8 @@ class Picker:
 
     def _matching(self) -> Sequence[Choice]:
         words = _folded(self._typed).split()
-        return [one for one in self._choices if all(word in _folded(" ".join(one)) for word in words)]
+        folded = zip(self._choices, self._folded, strict=True)
+        return [one for one, known in folded if all(word in known for word in words)]
 
 
 def _folded(shown: str) -> str:

@@ -30,7 +30,7 @@ _INDENT = "  "
 
 def render_text(source: str, columns: int, *, coloured: bool) -> str:
     """Return Markdown as lines for the terminal."""
-    tokens = _parser().parse(_MARKS.sub("\ufffd", harmless(source)))
+    tokens = markdown_parser().parse(_MARKS.sub("\ufffd", harmless(source)))
     return "\n".join(_Drawing(columns, coloured=coloured).draw(tokens))
 
 
@@ -49,7 +49,8 @@ def render_code(source: str, language: str, *, coloured: bool) -> str:
 
 
 @cache
-def _parser() -> "MarkdownIt":
+def markdown_parser() -> "MarkdownIt":
+    """Return the parser for replies, for the terminal and the web view."""
     from markdown_it import MarkdownIt  # noqa: PLC0415 - as above
 
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])

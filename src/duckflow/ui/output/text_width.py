@@ -7,9 +7,9 @@ from functools import lru_cache
 from duckflow.domain.patterns import lazy_regex
 
 _NEVER_AT_LINE_START = frozenset(
-    "、。，．・：；？！」』）】〉》”’ーぁぃぅぇぉっゃゅょァィゥェォッャュョ々…｡｣､･ｰﾞﾟ"
+    "、。，．・：；？！」』）】〉》”’ーぁぃぅぇぉっゃゅょァィゥェォッャュョ々…｡｣､･ｰﾞﾟ.,:;!?)]}'\"%"
 )
-_NEVER_AT_LINE_END = frozenset("「『（【〈《“‘｢")
+_NEVER_AT_LINE_END = frozenset("「『（【〈《“‘｢([{")
 _MARKS = "\U0010ff00"
 """First of the characters that mark a change of style. They have no width."""
 _BEGINNING = lazy_regex(r" *(?:(?:\d{1,2}\.|[^\w\s]{1,2}) )?")

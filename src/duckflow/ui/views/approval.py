@@ -7,15 +7,31 @@ from duckflow.domain.frozen import Frozen
 from duckflow.domain.lines import TextLine
 from duckflow.domain.questions.approval import Approval, ApprovalScope, Because, Risk
 from duckflow.i18n.catalogue import has_text, text
+from duckflow.i18n.hosts import host_names
 from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.writer import Colour
+from duckflow.ui.views.live.progress import action_key
 
 _FACTS = ("reads", "in_sandbox", "no_sandbox", "with_network", "undo", "no_undo", "memory_undo")
 """Impacts of a change that have a short form."""
-_FILES = ("files_", "build_folder", "overwrites", "dropped_", "command_", "moves", "in_all", "not_kept")
+_FILES = (
+    "files_",
+    "build_folder",
+    "overwrites",
+    "dropped_",
+    "command_",
+    "moves",
+    "in_all",
+    "not_kept",
+    "namesakes",
+)
 """Beginnings of impacts that say which files change. They are shown below the question."""
-_EXPECTED: tuple[Because, ...] = ("mode",)
+_EXPECTED: tuple[Because, ...] = ("mode", "consent")
 """Reasons for asking that need no words if the intent is known."""
+_PLAN = "plan_tool.approve"
+"""Operation whose question shows the plan, with its own risk."""
+_BRIEF: tuple[Risk, ...] = ("low", "medium")
+"""Risks at which a question leaves out the details."""
 _COLOURS: dict[Risk, Colour] = {"low": "bold", "medium": "yellow", "high": "red", "forbidden": "red"}
 
 ColouredLine = tuple[str, Colour | None]
@@ -32,6 +48,7 @@ class ApprovalView(Frozen):
     risk: Risk
     intent: str
     rationale: str
+    because: Because
     expected: bool
     """True if the reason for asking is one of the usual ones."""
     impact: tuple[str, ...]
@@ -51,10 +68,11 @@ def approval_view(approval: Approval) -> ApprovalView:
     return ApprovalView(
         question=_question(approval),
         files=tuple(one for name, one in zip(names, impact, strict=True) if name.startswith(_FILES)),
-        facts=tuple(_facts(approval, names, "" if approval.because == "risk" else risk)),
+        facts=tuple(_facts(approval, names, "" if _names_risk(approval) else risk)),
         risk=approval.risk,
         intent=on_one_line(approval.intent),
         rationale=text(because, rationale=on_one_line(approval.rationale), risk=risk),
+        because=approval.because,
         expected=approval.because in _EXPECTED,
         impact=impact,
         alternatives=tuple(on_one_line(text(line.key, **line.values)) for line in approval.alternatives),
@@ -62,17 +80,20 @@ def approval_view(approval: Approval) -> ApprovalView:
     )
 
 
-def brief_lines(view: ApprovalView, *, whole: bool = False) -> Iterator[ColouredLine]:
-    """Yield question, files, facts and reasons; for a high risk or if `whole`, all details."""
+def brief_lines(view: ApprovalView, *, whole: bool = False, intent: bool = True) -> Iterator[ColouredLine]:
+    """Yield question, files, facts and reasons; for a high risk or if `whole`, all details.
+
+    Without `intent`, the purpose is left out, because the user has just read it.
+    """
     yield view.question, _COLOURS[view.risk]
     yield from ((f"  {one}", None) for one in view.files)
     if view.facts:
         yield f"  {' · '.join(view.facts)}", _COLOURS[view.risk]
-    if view.intent:
+    if view.intent and intent:
         yield text("approval.intent", intent=view.intent), None
     if _is_told(view):
         yield view.rationale, None
-    if whole or view.risk not in ("low", "medium"):
+    if whole or view.risk not in _BRIEF:
         yield from point_lines(view)
 
 
@@ -93,7 +114,12 @@ def point_lines(view: ApprovalView) -> Iterator[ColouredLine]:
 
 
 def _is_told(view: ApprovalView) -> bool:
-    return not view.intent or not view.expected
+    return not view.expected or not (view.intent or view.because == "consent")
+
+
+def _names_risk(approval: Approval) -> bool:
+    """Return whether the reason or the plan below the question names the risk already."""
+    return approval.because == "risk" or approval.action.operation == _PLAN
 
 
 def points_text(approval: Approval) -> str:
@@ -105,25 +131,29 @@ def kind_text(kind: ApprovalScope) -> str:
     """Return the scope of "always" in words for the user."""
     if kind.what == "edits" and kind.scope == ".":
         return text("approval.kind.edits_at_top")
-    return text(f"approval.kind.{kind.what}", scope=on_one_line(kind.scope))
+    named = kind.what == "hosts"
+    scope = text("risk.and").join(host_names(kind.scope.split())) if named else kind.scope
+    return text(f"approval.kind.{kind.what}", scope=on_one_line(scope))
 
 
 def _question(approval: Approval) -> str:
     operation, args = approval.action.operation, approval.action.args
-    target = on_one_line(
-        approval.outside or str(args.get("path") or args.get("url") or args.get("tool") or "")
-    )
+    named = (args[name] for name in ("path", "url", "query", "tool", "to") if args.get(name))
+    target = on_one_line(approval.outside or str(next(named, "")))
     if "lookalike" in approval.reasons:  # name the letters that look like others
         foreign = sorted({letter for letter in target if letter > "\x7f" and letter.isalpha()})
-        named = ", ".join(f"{letter} = {unicodedata.name(letter, hex(ord(letter)))}" for letter in foreign)
-        target = f"{target} ({named})" if named else target
-    key = f"approval.may.{operation.replace('.', '_')}"
+        letters = ", ".join(f"{letter} = {unicodedata.name(letter, hex(ord(letter)))}" for letter in foreign)
+        target = f"{target} ({letters})" if letters else target
+    key = f"approval.may.{action_key(operation, args)}"
     if not has_text(key):  # operation of a plugin or an MCP server
         key = "approval.may.other"
     return text(key, operation=on_one_line(operation), target=target)
 
 
 def _facts(approval: Approval, impacts: Iterable[str], risk: str) -> Iterator[str]:
+    if approval.risk not in _BRIEF:  # all details follow, which say the rest
+        yield from (risk,) if risk else ()
+        return
     added, removed = map(sum, zip((0, 0), *map(_size, approval.impact), strict=True))
     if added or removed:
         yield text("approval.fact.size", added=added, removed=removed)

@@ -4,6 +4,8 @@ An interface only decides how to write a description: in colour, as Markdown, or
 """
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
 from duckflow.domain import events
@@ -19,10 +21,12 @@ from duckflow.domain.work.outcomes import ENDED
 from duckflow.i18n.catalogue import current_language, text
 from duckflow.i18n.plans import plan_in_words
 from duckflow.ui.output.escaping import on_one_line, visible
+from duckflow.ui.views.agents import agent_ended_line, agent_started_line
 from duckflow.ui.views.approval import kind_text, points_text
-from duckflow.ui.views.goal import attempt_text, evaluation_text, requirements_line
+from duckflow.ui.views.goal import attempt_text, evaluation_text, is_untested, requirements_line
 from duckflow.ui.views.live.progress import action_name, plan_line
 from duckflow.ui.views.live.status_bar import short_model
+from duckflow.ui.views.review import review_text
 from duckflow.ui.views.summary import RequestSummary
 from duckflow.ui.views.undo import recovered_text, rewound_text, undone_text
 
@@ -43,8 +47,12 @@ class EventDescription(NamedTuple):
     hidden: int = 0
     whole: bool = False
     """True if the user asked for the output, so that its lines are not cut."""
+    command: str = ""
+    """Command that ran, if the text shows all of it."""
+    full: str = ""
+    """Everything that an action showed, for Ctrl-O."""
     notes: tuple[str, ...] = ()
-    """What an action did and what that means, below the output."""
+    """Remarks below the output: effects of the action and their meaning."""
     difference: str = ""
     """Diff of the change that a question is about. It is shown after the question."""
 
@@ -67,11 +75,21 @@ class Describer:
         self._asked: Approval | None = None
         self._summary = RequestSummary()
         self._background = False
+        self._replied = False
+        """True if the model has given its last words on the request."""
+        self._closing: str | None = None
+        """Those words, if the last decision has actions before them; empty if more decisions follow."""
+        self._listed = 0
+        """Number of requirements that was told last in this request."""
         self._refused = False
         """True if the open question is what to do instead of a refused action."""
 
     def __call__(self, event: Event) -> EventDescription | None:
         """Return the description of an event, None if the user need not see it."""
+        if isinstance(event, events.DecisionMade):
+            self._replied, self._closing = False, event.closing if event.decision.actions else None
+        elif isinstance(event, events.Reply):
+            self._replied = self._closing is None or event.text == self._closing
         match event:
             case events.ActionStarted():
                 self._running[event.action_id] = event.action
@@ -93,8 +111,17 @@ class Describer:
                 said = "\n".join(part for part in (summary, self._outcome_line(event)) if part)
                 kind, tone = "outcome", "plain" if summary else "warning"
                 self._refused = False
+                self._listed = 0 if event.outcome in ENDED else self._listed
+            case events.Evaluated() if event.evaluation.done and not event.results and not self._summary:
+                return None  # the user can judge an answer that changed nothing
+            case events.Evaluated() if is_untested(event) and not self._summary.wrote_code:
+                return None  # texts, renamed and deleted files need no test
+            case events.RequirementsFound() if self._replied or len(event.requirements) == self._listed:
+                return None  # the verdict follows, and /goal lists them
             case _:
                 self._summary.note(event)
+                if isinstance(event, events.RequirementsFound):
+                    self._listed = len(event.requirements)
                 if isinstance(event, events.ConsultationRequested):
                     self._refused = event.kind == "instead"
                 if isinstance(event, events.TaskListStarted | events.TaskReported):
@@ -109,7 +136,7 @@ class Describer:
         if event.outcome == "deferred" and self._background:
             return ""  # the work continues automatically
         if self._session_id is None:
-            return text(f"stopped.{event.outcome}") if event.outcome in ("stopped", "interrupted") else ""
+            return text(f"stopped.{event.outcome}") if event.outcome in _SAYS_HOW_TO_CONTINUE else ""
         if event.outcome in ("done", "accepted", "provider_error"):
             return ""  # an earlier event says so
         if event.outcome == "consultation" and self._refused:
@@ -158,25 +185,39 @@ def situation_text(consultation: Consultation) -> str:
 def consultation_text(consultation: Consultation) -> str:
     """Return the text of a consultation: situation, findings, and numbered choices."""
     lines = [situation_text(consultation)]
-    lines += [text("consultation.ways")] if consultation.kind != "instead" else []
+    if consultation.kind == "instead":  # only the user's words help here, or a stop
+        return lines[0]
+    lines.append(text("consultation.ways"))
     for number, choice in enumerate(consultation.choices, start=1):
         lines.append(f"  {number}. {text(f'consultation.choice.{choice}')}")
     return visible("\n".join(lines))
 
 
+_SAYS_HOW_TO_CONTINUE = ("stopped", "interrupted", "provider_error")
+"""Outcomes after which the conversation says what the user can do."""
 _COMMAND = "shell.run"
 _WRITES = (_COMMAND, "shell.start", "shell.read", "shell.stop")
+_TOLD_BY_EVENT = (
+    *("plan_tool.propose", "plan_tool.revise", "plan_tool.approve", "plan_tool.update_step"),
+    *("task_loop.run", "task_loop.cancel"),
+)
+"""Operations whose success is shown by an answer, a question or a line about the plan."""
+_SHOWS = ("file_ops.read_file", "web.fetch", "web.search")
+"""Operations whose results have a heading for the model above what they show."""
+_SHOWS_ONLY = ("file_ops.list_files", "file_ops.search", "file_ops.outline", "skill.read")
+"""Operations whose results are what they show."""
 _TONES: Mapping[ActionOutcome, Tone] = {"ok": "good", "failed": "bad"}
 _RESULT = 160
 _TAIL = 3
 _NOTE = 400
 _HOOK = 80
+_TITLE = 60
 
 
 def _describe_action(event: events.ActionFinished, action: Action | None) -> EventDescription | None:
     """Tools answer the model, in English: readers of other languages see only the action and its outcome."""
-    if event.declined == "now":
-        return None  # the user's answer was shown
+    if event.declined in ("now", "later") or (event.outcome == "ok" and event.operation in _TOLD_BY_EVENT):
+        return None  # another event has shown it
     if event.declined == "before":
         return EventDescription("action", text("action.declined_before"), "quiet")
     if event.declined == "outdated":
@@ -191,6 +232,8 @@ def _describe_action(event: events.ActionFinished, action: Action | None) -> Eve
     because = text("action.because", reason=reason) if reason else ""
     did = action_name(event.operation, action.args if action else {}, event.path, done=outcome == "ok")
     line = text(f"action.{outcome}", did=did, reason=because)
+    typed = str(action.args.get("command", "")) if action is not None and event.operation == _COMMAND else ""
+    command = typed if typed and typed in line else ""  # a long one is cut there
     tone = _TONES.get(outcome, "warning")
     notes = tuple(cut(on_one_line(text(one.key, **one.values)), _NOTE) for one in event.told)
     if event.operation in _WRITES and event.outcome == "ok":
@@ -198,15 +241,24 @@ def _describe_action(event: events.ActionFinished, action: Action | None) -> Eve
         lines = event.text.rstrip("\n").split("\n")
         output = [one for one in lines[before : len(lines) - after] if one.strip()]
         hidden = 0 if event.by_user else max(len(output) - _TAIL, 0)
-        return EventDescription("action", line, tone, tuple(output[hidden:]), hidden, event.by_user, notes)
-    hidden = 0 if outcome == "ok" else len(said) - (1 if reason else 0)
-    return EventDescription("action", line, tone, hidden=hidden, notes=notes)
+        full = "\n".join([line, *lines[before : len(lines) - after], *notes])
+        return EventDescription(
+            "action", line, tone, tuple(output[hidden:]), hidden, event.by_user, command, full, notes
+        )
+    shown = 1 if reason or outcome == "unknown" else 0  # the first line only says that it was stopped
+    hidden = 0 if outcome == "ok" else max(len(said) - shown, 0)
+    shows = event.text.rstrip("\n").split("\n") if outcome == "ok" else []
+    shows = shows if event.operation in _SHOWS_ONLY else shows[1:] if event.operation in _SHOWS else []
+    full = event.text if current_language() == "en" else "\n".join([line, *shows, *notes])
+    return EventDescription("action", line, tone, hidden=hidden, full=full, notes=notes)
 
 
 def _reason(event: events.ActionFinished, said: list[str]) -> str:
     """Return why an action did not succeed. Messages for the model are in English."""
     if event.reason is not None:
         return on_one_line(text(event.reason.key, **event.reason.values))
+    if event.outcome == "unknown":
+        return ""  # the line itself says that it was stopped
     if event.outcome == "ok":
         code = event.exit_code
         return text("action.stopped") if code is None else text("action.exit_code", code=code)
@@ -218,9 +270,15 @@ def _permission_line(event: events.PermissionChanged) -> str:
 
 
 def _start_line(event: events.SessionStarted) -> str:
-    key = "start.resumed" if event.resumed else "start.new"
-    reason = text(event.model_reason, **event.model_values)
-    return text(key, model=short_model(event.model), reason=reason, mode=event.mode, session=event.session_id)
+    model, reason = short_model(event.model), text(event.model_reason, **event.model_values)
+    if not event.resumed:
+        return text("start.new", model=model, reason=reason, mode=event.mode)
+    title = cut(on_one_line(event.title), _TITLE) or text("session.untitled")
+    folder = on_one_line(PurePath(event.workspace).name or event.workspace)
+    used = datetime.fromisoformat(event.last_used) if event.last_used else None
+    when = used.astimezone().strftime("%Y-%m-%d %H:%M") if used else ""
+    place = " · ".join(part for part in (folder, when) if part)
+    return text("start.resumed", title=title, place=place, model=model, reason=reason, mode=event.mode)
 
 
 def _answer_line(event: events.ApprovalAnswered) -> str:
@@ -230,6 +288,8 @@ def _answer_line(event: events.ApprovalAnswered) -> str:
         return text("approval.always")
     if event.yes:
         return text("approval.yes")
+    if event.stopped:
+        return text("approval.stopped")
     because = text("action.because", reason=on_one_line(event.reason)) if event.reason.strip() else ""
     return text("approval.no", reason=because)
 
@@ -296,6 +356,9 @@ _TABLE: Mapping[type[object], tuple[EventKind, Tone, Callable[[Any], str]]] = {
     ),
     events.TaskReported: ("note", "plain", _report_text),
     events.CommandEnded: ("note", "quiet", _ended_line),
+    events.AgentStarted: ("note", "quiet", agent_started_line),
+    events.AgentEnded: ("note", "quiet", agent_ended_line),
+    events.ReviewFinished: ("note", "plain", lambda event: review_text(event.report)),
     events.MemoryKept: ("note", "quiet", _learned_line),
     events.HookRan: ("note", "warning", _hook_line),
     events.ModeChanged: ("note", "quiet", lambda event: mode_line(event.mode)),

@@ -37,6 +37,12 @@ def _hook_line(hook: Hook) -> str:
     return on_one_line(f"{what}: {hook.command}  ({hook.origin}, {hook.seconds:g} s)")
 
 
+def allowed_tools(server: ServerReport) -> str:
+    """Return the tools of a server that the user has allowed permanently, in words."""
+    kinds = {"*": text("mcp.allowed_all"), "?reading": text("mcp.allowed_reading")}
+    return ", ".join(kinds.get(name, name) for name in server.allowed)
+
+
 def server_lines(servers: Sequence[ServerReport]) -> Iterator[str]:
     """Yield a line for each MCP server, and below it its tools, prompts and problems."""
     if not servers:
@@ -52,8 +58,7 @@ def server_lines(servers: Sequence[ServerReport]) -> Iterator[str]:
         if one.changed:
             yield "  " + text("mcp.changed", names=", ".join(one.changed))
         if one.allowed:
-            kinds = {"*": text("mcp.allowed_all"), "?reading": text("mcp.allowed_reading")}
-            yield "  " + text("mcp.allowed", names=", ".join(kinds.get(name, name) for name in one.allowed))
+            yield "  " + text("mcp.allowed", names=allowed_tools(one))
         if one.prompts:
             yield "  " + text(
                 "mcp.prompts", names=", ".join(f"/mcp.{one.name}.{name}" for name in one.prompts)

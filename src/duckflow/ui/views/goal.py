@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from duckflow.domain.events import AttemptPlanned, Evaluated, RequirementsFound
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import percent
-from duckflow.domain.work.checks import CheckResult
+from duckflow.domain.work.checks import DOCTESTS, PARSING, CheckResult
 from duckflow.domain.work.objective import (
     RequirementItem,
     RequirementScore,
@@ -26,7 +26,6 @@ _DEDUCTIONS = ("forgotten", "no_evidence", "unknown_evidence", "weak_evidence")
 """Reasons that lower the score of one requirement. All other reasons lower the overall score."""
 
 _MISSING, _NONE = 5, "–"
-_IDS = 8
 
 
 def goal_text(state: AgentState) -> str:
@@ -49,22 +48,30 @@ def attempt_text(event: AttemptPlanned) -> str:
     return text("evaluation.attempt", number=event.number, strategy=_strategy(event.plan.strategy, _LONG))
 
 
+def is_untested(event: Evaluated) -> bool:
+    """Return whether a request counts as done although nothing ran that tests its result."""
+    ran = any(one.state == "passed" and one.kind != "diagnostic" for one in event.results)
+    return event.evaluation.done and event.evaluation.by == "program" and not ran
+
+
 def evaluation_text(event: Evaluated) -> str:
     """Return the verdict on a request, and what is missing."""
     evaluation = event.evaluation
     said = "done" if evaluation.done else "not_done"
-    if evaluation.by == "program":
+    unproven = is_untested(event)
+    if unproven:
+        verdict = text("evaluation.written")
+    elif evaluation.by == "program":
         verdict = text(f"evaluation.{said}_by_checks")  # its score is no measurement
     else:
-        verdict = text(f"evaluation.{said}", score=percent(evaluation.overall_score))
+        verdict = text(f"evaluation.{said}")
     states = [one.state for one in event.results if not one.before]
     counted = {state: states.count(state) for state in ("passed", "failed", "not_run")}
-    checked = [text("evaluation.checked", **counted)] if states else []
+    parts = [text(f"evaluation.counted.{state}", count=count) for state, count in counted.items() if count]
+    checked = [text("evaluation.checked", counted=text("risk.and").join(parts))] if parts else []
     checked += [_failure(one) for one in event.results if one.state == "failed"]
     if evaluation.by == "nobody":
         return "\n".join([text("evaluation.not_judged"), *_caps(evaluation), *checked])
-    ran = any(one.state == "passed" and one.kind != "diagnostic" for one in event.results)
-    unproven = evaluation.done and evaluation.by == "program" and not ran
     checked += [text("evaluation.only_read")] if unproven else []
     known = {one.aspect for one in event.results}
     aspects = [one for one in evaluation.missing_aspects if one not in known][:_MISSING]
@@ -85,7 +92,7 @@ def _why(evaluation: SatisfactionEvaluation) -> list[str]:
     """Return the evaluator's opinion if nothing else explains why the score is not 100 %."""
     explained = evaluation.missing_aspects or evaluation.caps or evaluation.by != "model"
     opinion = evaluation.quality_assessment.strip()
-    if explained:
+    if explained or (evaluation.done and not opinion):
         return []
     return [text("goal.quality", quality=_short(opinion, _LONG)) if opinion else text("evaluation.no_reason")]
 
@@ -93,12 +100,13 @@ def _why(evaluation: SatisfactionEvaluation) -> list[str]:
 def _scored(score: RequirementScore) -> str:
     mark = "◐" if score.score >= PARTLY else "○"
     what = _short(score.requirement)
-    return text("evaluation.deducted", mark=mark, score=percent(score.score), requirement=what)
+    return text("evaluation.deducted", mark=mark, requirement=what)
 
 
 def _failure(result: CheckResult) -> str:
     kind = "failed_before" if result.before else "failed" if result.binding else "found"
-    return text(f"evaluation.{kind}", name=_short(result.name))
+    kind = kind if result.compared or result.binding else "not_compared"
+    return text(f"evaluation.{kind}", name=check_name(result))
 
 
 def _caps(evaluation: SatisfactionEvaluation) -> list[str]:
@@ -113,7 +121,7 @@ def _goal(request: Request) -> Iterator[str]:
         yield text("goal.no_parts") if request.outcome in ENDED else text("goal.searching")
     scores = objective.evaluation.requirement_scores if objective.evaluation else ()
     scored = {one.requirement: one for one in scores}
-    judged = objective.evaluation is None or objective.evaluation.by != "nobody"
+    judged = objective.evaluation is not None and objective.evaluation.by != "nobody"
     yield from first_lines(
         [_requirement(one, scored.get(one.requirement), judged=judged) for one in objective.requirements]
     )
@@ -136,10 +144,9 @@ def _requirement(item: RequirementItem, score: RequirementScore | None, *, judge
     line = text(
         "goal.requirement",
         mark="●" if item.satisfaction >= MET else "◐" if item.satisfaction >= PARTLY else "○",
-        score=percent(item.satisfaction) if judged else _NONE,
+        score=f"{percent(item.satisfaction)}  " if judged else "",
         requirement=_short(item.requirement),
         priority=text(f"goal.priority_{item.priority}"),
-        evidence=_evidence(item.evidence[:_IDS]),
     )
     return line if score is None else _with_reason(line, score)
 
@@ -149,8 +156,7 @@ def _with_reason(line: str, score: RequirementScore) -> str:
     if score.cap not in _DEDUCTIONS:
         return line
     claimed = _NONE if score.claimed is None else percent(score.claimed)
-    ids = on_one_line(", ".join(score.uncounted[:_IDS]))
-    reason = text(f"goal.cap.{score.cap}", claimed=claimed, score=percent(score.score), ids=ids)
+    reason = text(f"goal.cap.{score.cap}", claimed=claimed, score=percent(score.score))
     return f"{line}\n{reason}"
 
 
@@ -177,15 +183,17 @@ def _check(result: CheckResult) -> str:
         return _failure(result)
     return text(
         f"goal.check.{result.state}",
-        name=_short(result.name),
+        name=check_name(result),
         detail=f": {_short(result.detail)}" if result.detail and result.state != "passed" else "",
-        evidence=_evidence([result.evidence_id]),
     )
 
 
-def _evidence(ids: Sequence[str]) -> str:
-    listed = on_one_line(", ".join(ids))
-    return text("goal.evidence", ids=listed) if listed else ""
+def check_name(result: CheckResult) -> str:
+    """Return the name of a check in the user's language."""
+    for prefix, key in ((DOCTESTS, "doctests"), (PARSING, "parsing")):
+        if result.name.startswith(prefix):
+            return text(f"evaluation.check.{key}", path=_short(result.name.removeprefix(prefix)))
+    return _short(result.name)
 
 
 def _strategy(strategy: str, columns: int = _LINE) -> str:

@@ -14,9 +14,13 @@ from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import on_one_line
 
 _MOST_FILES, _MOST_COMMANDS, _COMMAND = 8, 3, 80
+_MOVE = "file_ops.move_file"
+_TEXTS = (".md", ".rst", ".txt", ".csv", ".tsv", ".json", ".toml", ".yaml", ".yml", ".ini", ".cfg")
 _LOOKS = lazy_regex(
     r"\s*(ls|cat|cd|pwd|echo|git|grep|rg|head|tail|wc|find|sed|tree|which|file|stat|rm|mkdir)\b"
 )
+_SHORTENED = lazy_regex(r"\s*(2>&1\s*)?(\|\s*(tail|head)\b[^|;&]*)?$")
+"""End of a command that only shortens its output."""
 _TESTS = lazy_regex(r"\btests?\b|pytest|unittest|\btox\b|\bcheck\b", re.IGNORECASE)
 
 
@@ -30,8 +34,19 @@ class RequestSummary:
     def _clear(self) -> None:
         self._files: dict[str, tuple[bool, bool]] = {}
         """For each path, whether it existed before the request and whether it exists now."""
+        self._moved: set[str] = set()
         self._commands: dict[str, None] = {}
         """Commands that succeeded since the last change of a file, oldest first."""
+
+    def __bool__(self) -> bool:
+        """Return whether the request has changed files."""
+        return bool(self._files)
+
+    @property
+    def wrote_code(self) -> bool:
+        """True if the request wrote a program, which can be tested, and not only text or data."""
+        written = (path for path, (_, now) in self._files.items() if now and path not in self._moved)
+        return any(posixpath.splitext(path)[1].lower() not in _TEXTS for path in written)
 
     def note(self, event: events.Event, action: Action | None = None) -> None:
         """Note an event. `action` is the call that an `ActionFinished` ends."""
@@ -49,6 +64,7 @@ class RequestSummary:
     def _finish(self, event: events.ActionFinished, action: Action | None) -> None:
         known = {change.path: change for change in event.changes}
         changed = [path for path in event.changed if not is_cache(path)]
+        self._moved |= set(changed) if event.operation == _MOVE else set()
         for path in changed:
             change = known.get(path, FileChange(path=path, before="?", after="?"))
             before, _ = self._files.get(path, (change.before is not None, True))
@@ -57,8 +73,9 @@ class RequestSummary:
         if changed:
             self._commands = {}
         elif event.operation == "shell.run" and event.exit_code == 0 and not _LOOKS.match(command):
-            self._commands.pop(command, None)
-            self._commands[command] = None
+            whole = _SHORTENED.sub("", command)
+            self._commands.pop(whole, None)
+            self._commands[whole] = None
 
     def text(self) -> str:
         """Return the summary, empty if the request changed no file."""
@@ -77,7 +94,7 @@ class RequestSummary:
             -_MOST_COMMANDS:
         ]
         if ran:
-            yield text("ending.checked", commands=text("risk.and").join(f"`{one}`" for one in ran))
+            yield text("ending.checked", commands=" · ".join(f"$ {one}" for one in ran))
         names = {posixpath.basename(path) for kind in ("created", "changed") for path in found[kind]}
         tries = [one for one in ran if not _TESTS.search(one) and any(name in one for name in names)]
         if tries:

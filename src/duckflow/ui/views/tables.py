@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import get_args
 
 from duckflow.domain.decision import TaskProfile
+from duckflow.domain.extensions import ServerReport
 from duckflow.domain.model import PromptUse, Usage
 from duckflow.domain.session_client import Permission
 from duckflow.domain.state import AgentState, TierUsage
@@ -13,6 +14,7 @@ from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.text_width import cut_to_width, pad_to_width, width_of, wrap_beside
 from duckflow.ui.views.approval import kind_text
+from duckflow.ui.views.extensions import allowed_tools
 
 _TOKENS: Mapping[str, str] = {
     "input": "input_tokens",
@@ -111,13 +113,19 @@ def memory_lines(memories: Sequence[Memory], here: str | None = None) -> list[st
     return lines or [text("memory.none")]
 
 
-def permission_lines(permissions: Sequence[Permission]) -> list[str]:
-    """Return a numbered line for each permission: what it covers, and how long."""
+def permission_lines(permissions: Sequence[Permission], servers: Sequence[ServerReport]) -> list[str]:
+    """Return a numbered line for each permission with its duration; then the allowed MCP tools."""
+    tools = [
+        f"  -  {text('permissions.mcp', server=on_one_line(one.name), tools=allowed_tools(one))}"
+        for one in servers
+        if one.allowed
+    ]
     lines = [
         f"{number:>3}. {kind_text(one.kind)}: {text(f'permissions.lasts.{one.lasts}', since=one.since)}"
         for number, one in enumerate(permissions, start=1)
     ]
-    return [*lines, text("permissions.usage")] if lines else [text("permissions.none")]
+    usage = [text("permissions.usage")] if lines else []
+    return [*lines, *tools, *usage] or [text("permissions.none")]
 
 
 _BAR = 24

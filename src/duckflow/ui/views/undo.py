@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from duckflow.domain.events import Recovered, Rewound, Undone
+from duckflow.domain.files.caches import is_cache
 from duckflow.domain.files.changes import FileChange, UndoReport
 from duckflow.domain.text import cut
-from duckflow.i18n.catalogue import text
+from duckflow.i18n.catalogue import has_text, text
 from duckflow.ui.output.escaping import on_one_line
 
 _SHOWN = 20
@@ -22,7 +23,10 @@ def undo_text(report: UndoReport) -> str:
     else:
         lines = [text(f"undo.nothing_to_{report.kind}")]
     own = sum(_is_gits(change) for change in report.restored)
-    lines += first_lines([_file_line(change) for change in report.restored if not _is_gits(change)])
+    caches = sum(is_cache(change.path) for change in report.restored)
+    shown = [one for one in report.restored if not _is_gits(one) and not is_cache(one.path)]
+    lines += first_lines([_file_line(change) for change in shown])
+    lines += [text("undo.caches", count=caches)] if caches else []
     lines += [text("undo.git", count=own)] if own else []
     left = [text(f"undo.left_{one.reason}", path=one.path, detail=one.detail) for one in report.left]
     lines += first_lines(left)
@@ -53,8 +57,16 @@ def recovered_text(event: Recovered) -> str:
     listed: list[str] = []
     for key, named in parts.items():
         if named:
-            listed += [text(key), *first_lines([f"    {one}" for one in named])]
+            done = event.finished is named
+            listed += [text(key), *first_lines([f"    {_in_words(one, done=done)}" for one in named])]
     return "\n".join([text("recovery.title"), *(listed or [text("recovery.nothing")]), text("recovery.next")])
+
+
+def _in_words(label: str, *, done: bool) -> str:
+    """Return an action by its words for the user: the event has its operation and its target."""
+    operation, _, target = label.partition(" ")
+    key = f"{'did' if done else 'doing'}.{operation.replace('.', '_')}"
+    return text(key, target=on_one_line(target)) if has_text(key) else on_one_line(label)
 
 
 def rewound_text(event: Rewound) -> str:

@@ -1,13 +1,15 @@
 """Data about a session for the web page, event by event: in the user's language, never markup."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from duckflow.domain import events
 from duckflow.domain.commands import hash_of
 from duckflow.domain.events import StoredEvent
 from duckflow.domain.frozen import replace
+from duckflow.domain.model import Picture
 from duckflow.domain.pacing.vitals import VITALS, VitalName, face_of
+from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.questions.approval import Approval
 from duckflow.domain.questions.consultation import Consultation, effect_of
 from duckflow.domain.reduce.apply import apply
@@ -15,20 +17,24 @@ from duckflow.domain.reduce.rewind import rewind
 from duckflow.domain.session_client import works_after
 from duckflow.domain.state import Request, TierUsage, new_state
 from duckflow.domain.text import percent
-from duckflow.domain.work.plan import Plan, Task
+from duckflow.domain.work.plan import Plan, Task, WorkStatus
 from duckflow.i18n.catalogue import text
+from duckflow.i18n.plans import step_title
 from duckflow.ui.output.diff import difference_rows
-from duckflow.ui.output.escaping import harmless, visible
+from duckflow.ui.output.escaping import harmless, on_one_line, visible
+from duckflow.ui.views.agents import running_line
 from duckflow.ui.views.approval import approval_view
 from duckflow.ui.views.events import Describer, situation_text
 from duckflow.ui.views.live.progress import MARKS, task_name
 from duckflow.ui.views.live.status_bar import short_model
+from duckflow.ui.web.markup import markdown_nodes
 
 Payload = dict[str, Any]
 
 _EDIT = "approval.instead.edit"
 """Alternative that the page does not offer, because there an answer can only apply to the change shown."""
 _MAX_CHART_POINTS = 500
+_REMARK = lazy_regex(r"\s*[(（][^()（）]*[)）]$")
 RUN_PREFIX = "run-"
 """Beginning of the ids that fleet runs have on the page."""
 
@@ -43,6 +49,8 @@ class SessionView:
         self._describe = Describer()
         self._points: list[Payload] = []
         self._working = False
+        self._evidence: dict[str, str] = {}
+        """Words for each piece of evidence, by id."""
 
     def take(self, recorded: StoredEvent, earlier: Callable[[], Sequence[StoredEvent]]) -> Payload | None:
         """Apply an event, and return its entry. None if the user need not see the event."""
@@ -58,13 +66,24 @@ class SessionView:
         described = self._describe(recorded.event)
         if described is None:
             return None
-        finished = recorded.event if isinstance(recorded.event, events.ActionFinished) else None
+        event = recorded.event
+        if isinstance(event, events.SessionStarted) and event.resumed:
+            return None  # the page itself opens sessions again, so this says nothing to its user
+        finished = event if isinstance(event, events.ActionFinished) else None
+        said = event if isinstance(event, events.UserMessage) else None
+        is_notice = isinstance(event, events.ErrorReported) and event.notice
+        if finished:
+            self._evidence[finished.evidence_id] = harmless(described.text.removeprefix("✓ "))
         return {
             "seq": recorded.seq,
             "at": recorded.at.isoformat(),
-            "kind": described.kind,
-            "tone": described.tone,
+            "kind": "note" if is_notice else described.kind,
+            "tone": "warning" if is_notice else described.tone,
             "text": harmless(described.text),
+            "nodes": markdown_nodes(described.text) if described.kind == "reply" else None,
+            "asks": _asked_hash(event),
+            "path": harmless(finished.path or "") if finished and finished.outcome == "ok" else "",
+            "pictures": [one.digest for one in said.pictures if _is_pasted(one)] if said else [],
             "output": [harmless(line) for line in (*described.output, *described.notes)],
             "hidden": described.hidden,
             "evidence": finished.evidence_id if finished else "",
@@ -84,7 +103,8 @@ class SessionView:
             "working": self._working,
             "vitals": [_vital(name, getattr(state.vitals, name)) for name in VITALS],
             "points": self._points,
-            "goal": _goal(request) if request else None,
+            "goal": _goal(request, self._evidence) if request else None,
+            "agents": [harmless(running_line(one)) for one in state.agents],
             "plans": [_plan(plan, active=plan.plan_id == state.active_plan_id) for plan in state.plans],
             "tasks": [_task(task) for task in state.task_list.tasks] if state.task_list else [],
             "cost": [_cost(tier, used) for tier, used in state.usage.items()],
@@ -97,7 +117,10 @@ class SessionView:
         if run is not None and (asked is None or run["question"] is None):
             return run["question"]
         if isinstance(asked, Approval):
-            return approval_payload(asked)
+            shown = approval_payload(asked)
+            said = on_one_line(self.state.reply)
+            repeats = shown["intent"] and said.startswith(shown["intent"].rstrip("… "))
+            return {**shown, "intent": ""} if repeats else shown  # the reply stands above the question
         return consultation_payload(asked) if asked is not None else None
 
     def _note(self, recorded: StoredEvent) -> None:
@@ -134,6 +157,27 @@ class SessionView:
         del self._points[:-_MAX_CHART_POINTS]
 
 
+def live_payload(reply: str, output: str, wait_s: int, thinking: str) -> Payload:
+    """Return the text that is being produced: the reply as nodes, because it is Markdown."""
+    return {
+        "reply": markdown_nodes(reply),
+        "output": harmless(output),
+        "wait_s": wait_s,
+        "thinking": harmless(thinking),
+    }
+
+
+def _asked_hash(event: events.Event) -> str:
+    """Return the hash of the question that an event asks, so that the page shows it only once."""
+    if isinstance(event, events.ApprovalRequested):
+        return hash_of(event.approval)
+    return hash_of(event.consultation) if isinstance(event, events.ConsultationRequested) else ""
+
+
+def _is_pasted(picture: Picture) -> bool:
+    return picture.path.startswith("picture-")
+
+
 def rows_of(difference: str) -> list[list[Any]]:
     """Return all rows of a diff: kind and title, or kind, and number and text of both sides."""
     lines = visible(difference).expandtabs(4).rstrip("\n").split("\n") if difference.strip() else []
@@ -148,7 +192,7 @@ def approval_payload(approval: Approval) -> Payload:
     offered = tuple(one for one in approval.alternatives if one.key != _EDIT)
     view = approval_view(replace(approval, alternatives=offered))
     return {
-        **view.model_dump(mode="json", exclude={"expected"}),
+        **view.model_dump(mode="json"),
         "kind": "approval",
         "question_hash": hash_of(approval),
         "difference": rows_of(approval.difference),
@@ -158,7 +202,7 @@ def approval_payload(approval: Approval) -> Payload:
 def consultation_payload(asked: Consultation) -> Payload:
     """Return the situation and the choices of a consultation."""
     choices = [
-        {"name": one, "label": text(f"consultation.choice.{one}"), "words": effect_of(one).needs_words}
+        {"name": one, "label": _choice_label(one), "words": effect_of(one).needs_words}
         for one in asked.choices
     ]
     return {
@@ -167,6 +211,12 @@ def consultation_payload(asked: Consultation) -> Payload:
         "question": situation_text(asked),
         "choices": choices,
     }
+
+
+def _choice_label(choice: str) -> str:
+    """Return a choice without the remark that words follow its number, which the page does not have."""
+    label = text(f"consultation.choice.{choice}")
+    return _REMARK.sub("", label) if effect_of(choice).needs_words else label
 
 
 def words_payload(shown: str) -> Payload:
@@ -195,7 +245,7 @@ def _vital(name: VitalName, value: float) -> Payload:
     return {"name": name, "label": text(f"web.vital.{name}"), "value": value, "face": face_of(name, value)}
 
 
-def _goal(request: Request) -> Payload:
+def _goal(request: Request, evidence: Mapping[str, str]) -> Payload:
     objective = request.objective
     evaluation = objective.evaluation
     return {
@@ -208,7 +258,10 @@ def _goal(request: Request) -> Payload:
                 "text": visible(one.requirement),
                 "priority": text(f"goal.priority_{one.priority}"),
                 "score": one.satisfaction,
-                "evidence": list(one.evidence),
+                "evidence": [
+                    {"id": known, "words": evidence.get(known) or text("web.evidence.check")}
+                    for known in one.evidence
+                ],
             }
             for one in objective.requirements
         ],
@@ -219,16 +272,18 @@ def _goal(request: Request) -> Payload:
 
 
 def _plan(plan: Plan, *, active: bool) -> Payload:
+    done = sum(1 for step in plan.steps if step.status == "completed")
+    risk = text(f"plan.risk_{plan.risk}")
     return {
         "name": visible(plan.name),
         "goal": visible(plan.goal),
-        "risk": text(f"plan.risk_{plan.risk}"),
+        "words": text("web.plan", done=done, count=len(plan.steps), risk=risk),
+        "criteria": [visible(one) for one in plan.success_criteria],
         "active": active,
         "steps": [
             {
-                "mark": MARKS[step.status],
-                "status": text(f"web.status.{step.status}"),
-                "name": visible(step.name),
+                **_marked(step.status),
+                "name": visible(step_title(plan, step)),
                 "description": visible(step.description),
                 "tasks": [_task(task) for task in step.task_list],
             }
@@ -239,11 +294,13 @@ def _plan(plan: Plan, *, active: bool) -> Payload:
 
 def _task(task: Task) -> Payload:
     return {
-        "mark": MARKS[task.status],
-        "status": text(f"web.status.{task.status}"),
+        **_marked(task.status),
         "name": visible(task_name(task)),
-        "result": visible(task.result or ""),
     }
+
+
+def _marked(status: WorkStatus) -> Payload:
+    return {"mark": MARKS[status], "is": status, "status": text(f"web.status.{status}")}
 
 
 def _cost(tier: str, used: TierUsage) -> Payload:

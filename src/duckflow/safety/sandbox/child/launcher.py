@@ -103,7 +103,7 @@ def _be_supervisor(orders: socket.socket, told: int, ahead: str, temporary: str)
             supervise(socket.socket(fileno=opened[0]), opened[1:], begun, prepared, memory)
         else:
             os.write(told, _WORDS["none"] if said else _END)
-        end_process_tree({})  # what was prepared for the next command
+        end_process_tree({})  # a process prepared for the next command may still be there
         status = 0
     finally:
         os._exit(status)

@@ -1,7 +1,8 @@
 """System call filter (seccomp), in the form that the kernel reads. Standard library only.
 
-It lists refused calls, not permitted ones, because a compiler or a test run may use any ordinary call.
-Namespaces or Landlock protect files; this filter closes the gaps that they leave.
+For commands, it lists refused calls, not permitted ones, because a compiler or a test run may use any
+ordinary call. Namespaces or Landlock protect files; this filter closes the gaps that they leave. A parser of
+untrusted files gets another filter, which lists the few permitted calls.
 """
 
 import ctypes
@@ -86,6 +87,34 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "msgget": (68, 186),
 }
 """Calls refused with any arguments, by their numbers on x86_64 and aarch64."""
+
+_COMPUTING: dict[str, tuple[int, int]] = {
+    "read": (0, 63),
+    "write": (1, 64),
+    "close": (3, 57),
+    "fstat": (5, 80),
+    "lseek": (8, 62),
+    "mmap": (9, 222),
+    "mprotect": (10, 226),
+    "munmap": (11, 215),
+    "mremap": (25, 216),
+    "madvise": (28, 233),
+    "brk": (12, 214),
+    "futex": (202, 98),
+    "sched_yield": (24, 124),
+    "rt_sigaction": (13, 134),
+    "rt_sigprocmask": (14, 135),
+    "rt_sigreturn": (15, 139),
+    "sigaltstack": (131, 132),
+    "clock_gettime": (228, 113),
+    "gettimeofday": (96, 169),
+    "getpid": (39, 172),
+    "gettid": (186, 178),
+    "getrandom": (318, 278),
+    "exit": (60, 93),
+    "exit_group": (231, 94),
+}
+"""Calls of a process that only computes, and uses files that are already open."""
 
 _CLONE, _CLONE3, _IOCTL, _SOCKET, _PRLIMIT = (56, 220), (435, 435), (16, 29), (41, 198), (302, 261)
 _SHMGET = (29, 194)
@@ -202,13 +231,13 @@ def assemble(sockets: tuple[int, ...], protected_pids: tuple[int, ...] = (), *, 
     if not apart:
         lines += _each((_SHMGET, *_OTHER_IPC.values()), column, _refusal(errno.EPERM))
         lines += _each(_ATTRIBUTES.values(), column, _refusal(errno.EOPNOTSUPP))
-        # Disk space that is reserved but not written is missing from the count of written bytes.
-        room = [*_unless(_ANY_BIT, _GIVES_ROOM_BACK, _refusal(errno.EOPNOTSUPP))]
-        lines += _call(_FALLOCATE[column], room, argument=1)
         for numbers, (argument, itself) in _PRIORITIES.items():
             only = [*_unless(_EQUAL, itself, _refusal(errno.EPERM))]
             only += [_load(_ARGUMENTS + 8), *_unless(_EQUAL, 0, _refusal(errno.EPERM))] if argument else []
             lines += _call(numbers[column], only)
+    # Disk space that is reserved but not written is missing from the count of written bytes.
+    room = [*_unless(_ANY_BIT, _GIVES_ROOM_BACK, _refusal(errno.EOPNOTSUPP))]
+    lines += _call(_FALLOCATE[column], room, argument=1)
     # A detached segment belongs to no process and can't be counted, so only small ones are allowed.
     size = _ARGUMENTS + 8
     small = [*_if(_GREATER_EQUAL, SHARED_BYTES + 1, _refusal(errno.ENOMEM)), _load(size + 4)]
@@ -219,6 +248,14 @@ def assemble(sockets: tuple[int, ...], protected_pids: tuple[int, ...] = (), *, 
     for numbers in _SIGNALS.values() if protected_pids else ():
         lines += _call(numbers[column], list(_protect(protected_pids)))
     return b"".join([*lines, _answer(_ALLOW)])
+
+
+def assemble_computing() -> bytes:
+    """Assemble a filter that permits nothing but computing with what is already open."""
+    architecture, column = ARCHITECTURES[os.uname().machine]
+    lines = [_load(_ARCHITECTURE), *_unless(_EQUAL, architecture, _KILL), _load(_NUMBER)]
+    lines += _each(_COMPUTING.values(), column, _ALLOW)
+    return b"".join([*lines, _answer(_refusal(errno.EPERM))])
 
 
 def apply(program: bytes) -> None:

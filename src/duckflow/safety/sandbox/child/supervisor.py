@@ -125,7 +125,7 @@ def _watch(
             if asked & select.POLLIN:
                 held.answer()
             else:
-                poll.unregister(held.listener)  # no process is left that could ask
+                poll.unregister(held.listener)  # all processes that could make a call have ended
             if time.monotonic() - looked < _TICK_MS / 1000:
                 continue
         looked = time.monotonic()

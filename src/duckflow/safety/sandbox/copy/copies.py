@@ -4,6 +4,7 @@ Each copy is a folder with `upper` (the command's changes), `work` (used by the 
 two more folders for a git directory outside the workspace. A copy in use is locked.
 """
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -11,20 +12,24 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.safety.descriptors import READ, closing_fd, set_mode
+from duckflow.safety.files.atomic import LARGEST
 from duckflow.safety.files.confined_open import FOLDER, LOOK
 from duckflow.safety.files.git_directory import outer_git_directory, split_root
 from duckflow.safety.paths import stamp_of
+from duckflow.safety.policy.git_config import GitPlaces, LedTo
+from duckflow.safety.policy.git_internals import led_to_by_git
 from duckflow.safety.sandbox.copy.copy_reader import CopyReader
 from duckflow.safety.sandbox.copy.effect_groups import CopyReading, group_effects
-from duckflow.safety.sandbox.copy.layers import Layer
+from duckflow.safety.sandbox.copy.layers import Layer, read_whole
 from duckflow.safety.sandbox.copy.shown_files import ShownFiles
 from duckflow.safety.sandbox.view.confinement import CopyMount
 from duckflow.safety.sandbox.view.git_settings import current_commit
@@ -55,10 +60,27 @@ class AboutCopy(Frozen):
     """Session, request and action for which the effects are applied."""
 
 
+class PlacedFile(NamedTuple):
+    """File to put into a copy. If `content` is None, the copy has no such file."""
+
+    content: bytes | None
+    executable: bool | None = None
+    """None to have the permissions of the file in the folder."""
+    link: bool = False
+    """True if the content is the target of a link."""
+
+
 class WorkspaceCopy:
     """One copy of a workspace, locked by this process."""
 
-    def __init__(self, folder: Path, about: AboutCopy, lock: int, outside: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        about: AboutCopy,
+        lock: int,
+        outside: Iterable[str] = (),
+        git_places: GitPlaces | None = None,
+    ) -> None:
         self.folder = folder
         self.id = folder.name
         """Id of the copy. A later process can find a kept copy by it."""
@@ -67,6 +89,7 @@ class WorkspaceCopy:
         self.about = about
         self._lock = lock
         self._outside = tuple(outside)
+        self._git_places = git_places or GitPlaces(root=about.workspace)
         self._own: dict[str, int] = {}
         self._reading: tuple[CopyReading, object] | None = None
         self._layers: dict[str, Layer] = {}
@@ -96,14 +119,35 @@ class WorkspaceCopy:
         outside, below = split_root(path, self.about.git_directory)
         return os.path.join(self.mounts[outside].lower, below)
 
-    def put(self, files: Mapping[str, bytes]) -> None:
+    def put(self, files: Mapping[str, bytes | PlacedFile]) -> None:
         """Write files into the copy. Call it before any command runs, because commands could make links."""
-        for path, data in files.items():
-            place = Path(self.upper_path(path))
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(data)
-            with suppress(OSError):  # the workspace has no such file
-                place.chmod(stat.S_IMODE(os.stat(self.lower_path(path)).st_mode))
+        gone: list[str] = []
+        for path, given in files.items():
+            one = given if isinstance(given, PlacedFile) else PlacedFile(given)
+            place = self._new_place(path)
+            if one.content is None:
+                gone.append(path)
+            elif one.link:
+                os.symlink(one.content, os.fsencode(place))
+            else:
+                place.write_bytes(one.content)
+                with suppress(OSError):  # the workspace has no such file
+                    place.chmod(stat.S_IMODE(os.stat(self.lower_path(path)).st_mode))
+                if one.executable is not None:
+                    executable = (
+                        place.stat().st_mode | 0o111 if one.executable else place.stat().st_mode & ~0o111
+                    )
+                    place.chmod(stat.S_IMODE(executable))
+        for path in gone:  # a file may have become a folder, or the other way round
+            with suppress(FileExistsError, NotADirectoryError):
+                os.mknod(self._new_place(path), stat.S_IFCHR)  # as the kernel marks deleted files
+
+    def _new_place(self, path: str) -> Path:
+        if os.path.isabs(path) or ".." in path.split("/"):
+            raise FileNotFoundError(errno.EINVAL, "the path leads out of the folder", path)
+        place = Path(self.upper_path(path))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        return place
 
     def source(self, path: str) -> AbstractContextManager[tuple[int, str]]:
         """Open the folder of a path in the copy, without following links, and give it with the last name."""
@@ -128,7 +172,7 @@ class WorkspaceCopy:
         if self._reading is None or live or self._reading[1] != self._stamps(self._reading[0]):
             reader = CopyReader(self.mounts, self.about.started_ns, self._outside, self._own)
             reader.read()
-            reading = group_effects(reader, self.about.workspace, self.about.commit)
+            reading = group_effects(reader, self.about.workspace, self.about.commit, self._led_to)
             if live:
                 kept = (self.shown.keep(one, self.source) for one in reading.effects.effects)
                 reading = reading._replace(effects=replace(reading.effects, effects=tuple(kept)))
@@ -137,6 +181,18 @@ class WorkspaceCopy:
             self.shown.clear()
             self._reading = reading, self._stamps(reading)
         return self._reading[0]
+
+    def _led_to(self, folders: Collection[str]) -> LedTo:
+        """Return the paths to which git's settings lead, in the repositories around these folders."""
+
+        def read_lower(path: str) -> bytes | None:
+            with suppress(OSError), closing_fd(self.open_lower(path)) as opened:
+                return read_whole(opened, LARGEST)
+            return None
+
+        inside = [f"{folder}/" for folder in folders]
+        places = self._git_places._replace(git_outside=self.about.git_directory)
+        return led_to_by_git(inside, read_lower, places) if inside else LedTo()
 
     def _stamps(self, reading: CopyReading) -> list[object]:
         effects = chain(reading.effects.effects, *reading.bulk.values())
@@ -150,6 +206,12 @@ class WorkspaceCopy:
             return self.shown.content(path, most)
         outside, below = split_root(path, self.about.git_directory)
         return self._layer(self.mounts[outside].upper).content(below, most)
+
+    def mount_again(self) -> None:
+        """Let a program mount the copy after another one has ended, which the kernel refuses otherwise."""
+        for mount in self.mounts:
+            remove_tree(Path(mount.work))
+            os.mkdir(mount.work, 0o700)
 
     def note_own(self, path: str) -> None:
         """Remember that Duckflow itself changed this path in the folder, so that it is not a conflict."""
@@ -179,10 +241,11 @@ class WorkspaceCopy:
 class CopyFolders:
     """Folder in which copies are made."""
 
-    def __init__(self, place: Path, outside: Iterable[str] = ()) -> None:
+    def __init__(self, place: Path, outside: Iterable[str] = (), git_places: GitPlaces | None = None) -> None:
         self._place = place
         self._commits = place.with_name("commits")
         self._outside = tuple(outside)
+        self._git_places = git_places
 
     def make(self, workspace: str, command: str = "", request: str = "") -> WorkspaceCopy:
         """Make a copy of the folder as it is now. This is equally fast for any size of folder."""
@@ -194,7 +257,7 @@ class CopyFolders:
             command=command,
         )
         folder, lock = self._make_folder()
-        copy = WorkspaceCopy(folder, about, lock, self._outside)
+        copy = WorkspaceCopy(folder, about, lock, self._outside, self._git_places)
         for mount in copy.mounts:
             _make_layer(mount)
         return copy
@@ -231,7 +294,7 @@ class CopyFolders:
         about = _read_about(folder) if "/" not in identity else None
         if about is None or (lock := _lock(folder)) is None:
             return None
-        return WorkspaceCopy(folder, about, lock, self._outside)
+        return WorkspaceCopy(folder, about, lock, self._outside, self._git_places)
 
     def unfinished(self, workspace: str) -> list[WorkspaceCopy]:
         """Return copies of this workspace whose effects were applied only in part, after an interruption."""

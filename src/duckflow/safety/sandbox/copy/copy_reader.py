@@ -12,8 +12,9 @@ from contextlib import ExitStack, closing, suppress
 from itertools import takewhile
 from typing import NamedTuple
 
-from duckflow.domain.files.effects import DroppedEffect, DropReason, Effect, FileType
-from duckflow.safety.descriptors import closing_fd, open_readable
+from duckflow.domain.errors import ToolError
+from duckflow.domain.files.effects import LARGEST_KEPT, DroppedEffect, DropReason, Effect, FileType
+from duckflow.safety.descriptors import closing_fd, data_ranges, open_readable
 from duckflow.safety.files.confined_open import FOLDER
 from duckflow.safety.files.git_directory import INSIDE
 from duckflow.safety.sandbox.copy.layers import (
@@ -33,6 +34,9 @@ LONGEST_PATH = 3_500
 DEEPEST = 200
 """Deepest path below the workspace, in folders. Deeper or longer paths are dropped and reported."""
 
+MOST_HOLES = 2_000_000_000
+"""Bytes in holes of files small enough to keep. They are hashed like data, but cost a command nothing."""
+
 _SET_ID = stat.S_ISUID | stat.S_ISGID
 _TYPES: dict[int, FileType] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
 _DROPPED: dict[int, DropReason] = {
@@ -41,6 +45,10 @@ _DROPPED: dict[int, DropReason] = {
     stat.S_IFIFO: "pipe",
     stat.S_IFSOCK: "socket",
 }
+
+
+class TooManyHoles(ToolError):
+    """Raised if reading the effects would take minutes because of holes, which a command makes in no time."""
 
 
 class _Folder(NamedTuple):
@@ -69,6 +77,9 @@ class CopyReader:
         self._own = own
         self._outside = tuple(readable_outside)
         self._prefix = ""
+        self._holes = 0
+        self._replaced: set[str] = set()
+        """Folders created in place of removed ones, and all below them: the kernel marks only the topmost."""
         self.found: list[Effect] = []
         self.dropped: list[DroppedEffect] = []
         self.conflicts: list[str] = []
@@ -85,6 +96,7 @@ class CopyReader:
 
     def _compare_layers(self, upper: Layer, lower: Layer) -> None:
         waiting: list[str | ClosedFolder] = [""]
+        self._replaced.clear()
         try:
             while waiting:
                 if isinstance(one := waiting.pop(), ClosedFolder):
@@ -119,7 +131,9 @@ class CopyReader:
                     self._drop(inside, "unreadable")
                 elif self._compare(folder, name, lower):
                     below.append(inside)
-            if was is not None and _is_opaque(upper):
+            if path.rpartition("/")[0] in self._replaced or _is_opaque(upper):
+                self._replaced.add(path)
+            if was is not None and path in self._replaced:
                 for name in set(os.listdir(was)).difference(names):
                     self._delete(folder.below(name), lower)
         return below
@@ -159,6 +173,8 @@ class CopyReader:
         path: str,
     ) -> None:
         """Record how a path changed. Both states have the same type; `before` is None for a new path."""
+        if kind == "file":
+            self._count_holes(folder.upper, name, now)
         after, target = _identify(folder.upper, name, kind)
         was = None if before is None else _identify(folder.lower, name, kind)[0]
         mode = mode_before = None
@@ -189,6 +205,15 @@ class CopyReader:
                 size_before=before.st_size if before is not None and kind != "folder" else 0,
             )
         )
+
+    def _count_holes(self, folder: int, name: str, status: os.stat_result) -> None:
+        if status.st_size > LARGEST_KEPT or status.st_blocks * 512 >= status.st_size:
+            return
+        with suppress(OSError), closing_fd(open_readable(folder, name)) as opened:
+            data = sum(end - start for start, end in data_ranges(opened, status.st_size))
+            self._holes += status.st_size - data
+        if self._holes > MOST_HOLES:
+            raise TooManyHoles("The command made too many files of holes; nothing that it did was kept.")
 
     def _safe_mode(
         self, path: str, before: os.stat_result | None, now: os.stat_result, folder: _Folder

@@ -30,6 +30,7 @@ from duckflow.safety.files.atomic import LARGEST
 from duckflow.safety.files.confined_open import LOOK, ConfinedFolder, rename_to_new
 from duckflow.safety.files.git_directory import split_root
 from duckflow.safety.files.replacing import NotAsExpected, Place, put_back
+from duckflow.safety.files.temporary import name_for_exchange, sweep
 from duckflow.safety.policy.git_index import entries_digest
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
 from duckflow.safety.sandbox.copy.copy_reader import OVERLAY_ATTRIBUTES
@@ -66,6 +67,7 @@ def apply_effects(
     Paths in `approved.conflicts` are left out unless the user approved them in `conflicts`. With `live`,
     commands still use the copy, so its files are copied into the workspace, not moved.
     """
+    crashed = copy.about.approved is not None
     refused = frozenset(approved.conflicts).difference(conflicts)
     reading = copy.read(live=live)
     wanted = [*approved.effects]
@@ -84,7 +86,7 @@ def apply_effects(
         _open_closed(copy, wanted)
     try:
         with closing(CopyWriter(copy, access, unkept, live=live)) as writer:
-            writer.put_back_strays(approved.effects)
+            writer.put_back_strays(approved.effects, crashed=crashed)
             for steps in _in_order(effect for effect in wanted if effect.path not in refused):
                 for batch in _batches(steps):
                     writer.apply(batch)
@@ -190,9 +192,13 @@ class CopyWriter:
             for root in self._roots:
                 root.close()
 
-    def put_back_strays(self, approved: Iterable[Effect]) -> None:
+    def put_back_strays(self, approved: Iterable[Effect], *, crashed: bool) -> None:
         """Put back what someone saved at the moment in which a killed process replaced it."""
-        for effect in (step for one in approved for step in _steps(one) if step.type != "folder"):
+        steps = [step for one in approved for step in _steps(one) if step.type != "folder"]
+        for above in {step.path.rpartition("/")[0] for step in steps} if crashed else ():
+            with suppress(OSError):
+                sweep(self._folder(above or "."), older_than_s=0)
+        for effect in steps:
             place = self._aside.left_by_a_crash(effect.path)
             if place is None:
                 continue
@@ -380,6 +386,9 @@ class CopyWriter:
 
     def _put(self, new: Place, target: Place, effect: Effect, found: Found | None) -> None:
         if found is not None:
+            small = found.status.st_size <= LARGEST
+            if new[0] == target[0] and found.digest is not None and small:
+                new = name_for_exchange(new, found.digest)
             self._aside.replace(new, target, effect.path, found)
             return
         try:

@@ -1,13 +1,14 @@
 """Grouping of effects: a build or ignored folder is reported as one entry, and a moved file as one effect."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from duckflow.domain.files.caches import CACHES, is_cache
 from duckflow.domain.files.effects import BulkEffect, Effect, Effects
 from duckflow.domain.frozen import replace
 from duckflow.safety.policy.effects import told_apart
+from duckflow.safety.policy.git_config import LedTo
 from duckflow.safety.policy.protected import protection_of
 from duckflow.safety.sandbox.copy.copy_reader import CopyReader
 from duckflow.safety.sandbox.view.git_settings import ignored_by_commit, tracked_files
@@ -31,12 +32,19 @@ class CopyReading(NamedTuple):
     bulk: Mapping[str, Sequence[Effect]]
 
 
-def group_effects(reader: CopyReader, root: str, commit: str) -> CopyReading:
-    """Group the effects that were found. Git's rules are those of a commit in the workspace `root`."""
+def group_effects(
+    reader: CopyReader, root: str, commit: str, led_to: Callable[[Collection[str]], LedTo]
+) -> CopyReading:
+    """Group the effects that were found. Git's rules are those of a commit in the workspace `root`.
+
+    `led_to` returns the files to which git's settings lead from these folders: they are told apart.
+    """
     found = reader.found
     ignored = ignored_by_commit(root, commit, _ignorable(found))
     folders = frozenset(path.rstrip("/") for path in ignored if path.endswith("/"))
     above = [_bulk_of(effect, folders) for effect in found]
+    led = led_to({path for path in above if path is not None})
+    above = [None if led.covers(effect.path) else one for one, effect in zip(above, found, strict=True)]
     built = sorted({path for path in above if path is not None and not is_cache(path)})
     tracked = tracked_files(root, built, commit)
     single: list[Effect] = []

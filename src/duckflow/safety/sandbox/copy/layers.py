@@ -15,7 +15,7 @@ from duckflow.domain.files.effects import LARGEST_KEPT
 from duckflow.safety.descriptors import closing_fd, data_ranges, open_readable, set_mode
 from duckflow.safety.files.confined_open import FOLDER, LOOK, open_exact
 
-_BLOCK = 1 << 20
+_BLOCK, _PAGE = 1 << 20, 1 << 12
 _ZEROS = bytes(_BLOCK)
 _ENTER = stat.S_IRUSR | stat.S_IXUSR
 
@@ -111,7 +111,7 @@ def read_whole(opened: int, most: int) -> bytes | None:
 
 
 def file_digest(opened: int) -> str:
-    """Return the SHA-256 of an open regular file. Of a file too large to keep, only blocks with data count.
+    """Return the SHA-256 of an open regular file. Of a file too large to keep, only pages with data count.
 
     So holes cost nothing, and a copy without them has the same digest.
     """
@@ -128,11 +128,13 @@ def file_digest(opened: int) -> str:
     digest = hashlib.sha256(b"%016x" % status.st_size)
     done = 0
     for start, end in data_ranges(opened, status.st_size):
-        for at in range(max(done, start - start % _BLOCK), end, _BLOCK):
-            block = os.pread(opened, _BLOCK, at)
-            if block != _ZEROS[: len(block)]:
-                digest.update(b"%016x" % at + block)
-            done = at + _BLOCK
+        for first in range(max(done, start - start % _PAGE), end, _BLOCK):
+            done = min(first + _BLOCK, end + -end % _PAGE)
+            block = os.pread(opened, done - first, first)
+            for at in range(0, len(block), _PAGE):
+                page = block[at : at + _PAGE]
+                if page != _ZEROS[: len(page)]:
+                    digest.update(b"%016x" % (first + at) + page)
     return digest.hexdigest()
 
 

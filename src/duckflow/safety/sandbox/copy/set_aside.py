@@ -1,4 +1,4 @@
-"""Files that applied effects replace or remove, set aside until nobody can have changed them unseen.
+"""Files that applied effects replace or remove, set aside until no program can have changed them unseen.
 
 They lie in the folder of the copy. After a crash, a file there that is neither the old nor the new one is
 what someone saved at that moment, so it is put back.
@@ -11,7 +11,7 @@ import stat
 from contextlib import suppress
 from typing import NamedTuple
 
-from duckflow.safety.descriptors import closing_fd, open_readable, temporary_name
+from duckflow.safety.descriptors import closing_fd, open_readable
 from duckflow.safety.files.confined_open import FOLDER
 from duckflow.safety.files.replacing import (
     Place,
@@ -23,6 +23,7 @@ from duckflow.safety.files.replacing import (
     remove_if_same,
     same_file,
 )
+from duckflow.safety.files.temporary import aside_for
 from duckflow.safety.sandbox.copy.layers import file_digest, text_digest
 
 _SURE_AFTER_NS = 2_000_000_000
@@ -32,7 +33,7 @@ _MOST_HELD = 200
 
 
 class Found(NamedTuple):
-    """What was in the workspace when a change was checked."""
+    """A file in the workspace as it was when a change to it was checked."""
 
     digest: str | None
     status: os.stat_result
@@ -85,7 +86,7 @@ class SetAside:
         except OSError as exc:
             if exc.errno != errno.EXDEV:
                 raise
-            move_aside(target, aside := (target[0], temporary_name()), check)
+            move_aside(target, aside := aside_for(target, found.digest or ""), check)
         self._hold(path, aside, target, replaced=False)
 
     def _hold(self, path: str, place: Place, target: Place, *, replaced: bool) -> None:

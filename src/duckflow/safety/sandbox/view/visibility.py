@@ -43,7 +43,7 @@ _OPEN_ALL_THE_SAME = ("/run/systemd/resolve", "/run/current-system", "/run/openg
 _SECOND = 1_000_000_000
 _TICK_NS = _SECOND // 20
 _COARSE_NS = 3 * _SECOND
-"""Two changes within this time may get equal file times: normally, and where times are in seconds."""
+"""Two changes within a tick may get equal file times. Coarse times are those that count only seconds."""
 
 
 class Visibility(Frozen):

@@ -9,11 +9,13 @@ from duckflow.domain.frozen import replace
 from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ThinkingShown, Waiting
 from duckflow.domain.session_client import SessionUpdate, StatusChanged
 from duckflow.domain.state import AgentState
+from duckflow.domain.transitions import Step
 from duckflow.i18n.catalogue import text
 from duckflow.ui.input.prompt_view import Line
 from duckflow.ui.output.escaping import harmless, on_one_line
 from duckflow.ui.output.reply_stream import ReplyStream
 from duckflow.ui.output.text_width import cut_to_width, end_to_width, width_of
+from duckflow.ui.views.agents import running_line
 from duckflow.ui.views.events import waiting_line
 from duckflow.ui.views.live.progress import action_name, progress_line
 
@@ -41,7 +43,6 @@ class Activity:
         self._waiting: Waiting | None = None
         self._waits_until = 0.0
         self.busy = False
-        self._began = 0.0
         self._tokens = 0
         """Tokens that the models have written since the work began, as they reported."""
         self._written = 0
@@ -52,7 +53,7 @@ class Activity:
         match update:
             case StatusChanged():
                 if update.busy and not self.busy:
-                    self._began, self._tokens, self._written = self._clock(), 0, 0
+                    self._tokens = self._written = 0
                 self.busy = update.busy
             case StoredEvent(event=UsageReported(tokens=tokens)):
                 self._tokens, self._written = self._tokens + tokens.output_tokens, 0
@@ -66,11 +67,12 @@ class Activity:
                 self._thoughts.append(update.text)
             case Waiting():
                 self._waiting, self._waits_until = update, self._clock() + (update.wait_s or 0.0)
-            case ReplyPiece() | StoredEvent(event=RequestFinished()):
+            case StoredEvent(event=RequestFinished()):
+                self._waiting = None
+                self._tokens = self._written = 0
+            case ReplyPiece():
                 self._waiting = None  # the model has answered
-                self._written += (
-                    len(update.text.encode(errors="replace")) if isinstance(update, ReplyPiece) else 0
-                )
+                self._written += len(update.text.encode(errors="replace"))
             case StoredEvent(event=ActionFinished()):
                 self._output = ""  # the result is shown instead
             case _:
@@ -92,10 +94,12 @@ class Activity:
         shown += [[("faint", line)] for line in self._model(room)]
         tasks = progress_line(state, room)
         shown += [tasks] if tasks else []
+        shown += [[("faint", cut_to_width(running_line(one), room))] for one in state.agents]
         shown += [[("faint", cut_to_width(line, room))] for line in waits]
         if self.busy:
             profile = state.request.profile if state.request else None
-            doing = text(f"activity.{profile or 'unknown'}")  # no numbers of loops here (I10)
+            doing = "checking" if state.step is Step.REVIEW else profile or "unknown"
+            doing = text(f"activity.{doing}")  # no numbers of loops here (I10)
             turning = _SPINNER[int(time.monotonic() * _PER_SECOND) % len(_SPINNER)]
             hint = f" {turning} {self._spent()}"
             if state.running is not None:  # a command may take long, and it is not the model that thinks
@@ -107,10 +111,8 @@ class Activity:
         return tuple([[("", "")], *shown] if shown else shown)
 
     def _spent(self) -> str:
-        """Return how long the work has taken, how much the models have written, and how to stop."""
-        minutes, seconds = divmod(int(self._clock() - self._began), 60)
-        shown = [text("activity.time", minutes=minutes, seconds=seconds)] if minutes else []
-        shown = shown or [text("activity.seconds", seconds=seconds)]
+        """Return how much the models have written, and how to stop. The status line shows the time."""
+        shown: list[str] = []
         if tokens := self._tokens + self._written // _BYTES_PER_TOKEN:
             shown.append(text("activity.tokens", count=f"{tokens:,}"))
         return " · ".join([*shown, text("activity.stop")])

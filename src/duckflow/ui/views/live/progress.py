@@ -30,10 +30,9 @@ def plan_tree(state: AgentState) -> str:
 
 
 def plan_line(plan: Plan) -> str:
-    """Return the name of a plan, its progress and its risk."""
+    """Return the name of a plan and its progress."""
     done = sum(1 for step in plan.steps if step.status == "completed")
-    risk = text(f"plan.risk_{plan.risk}")
-    return text("plan.tree", name=plan.name, done=done, count=len(plan.steps), risk=risk)
+    return text("plan.tree", name=plan.name, done=done, count=len(plan.steps))
 
 
 def tasks_tree(state: AgentState) -> str:
@@ -52,7 +51,8 @@ def progress_line(state: AgentState, columns: int) -> Line | None:
     tasks = state.task_list.tasks
     filled = round(_BAR * _done(tasks) / max(len(tasks), 1))
     now = next((f" {task_name(task)}" for task in tasks if task.status == "in_progress"), "")
-    shown = cut_to_width(f" {_done(tasks)}/{len(tasks)}{now}", max(columns - _BAR - 1, 0))
+    counted = text("tasks.bar", done=_done(tasks), count=len(tasks))
+    shown = cut_to_width(f" {counted}{now}", max(columns - _BAR - 1, 0))
     return [("done", "▰" * filled), ("faint", "▱" * (_BAR - filled)), ("faint", shown)]
 
 
@@ -65,15 +65,20 @@ def action_name(
     operation: str, args: Mapping[str, object], path: str | None = None, *, done: bool = False
 ) -> str:
     """Return a few words for an action: its operation and its target."""
-    said = next(
-        (args[name] for name in ("command", "pattern", "to") if isinstance(args.get(name), str)), path
-    )
+    named_first = ("command", "pattern", "to", "query", "symbol")
+    said = next((args[name] for name in named_first if isinstance(args.get(name), str)), path)
     named = (args[name] for name in ("path", "id", "name", "url", "tool") if args.get(name))
     target = cut(on_one_line(str(said or next(named, ""))), _TARGET)
-    name = operation.replace(".", "_")
+    name = action_key(operation, args)
     if not has_text(f"did.{name}"):  # operation of a plugin or an MCP server
         return f"{on_one_line(operation)} {target}".rstrip()
     return (text(f"did.{name}", target=target) if done else text(f"doing.{name}", target=target)).strip()
+
+
+def action_key(operation: str, args: Mapping[str, object]) -> str:
+    """Return the name of an operation in the catalogue. What agents changed has its own."""
+    joined = operation == "shell.take_over" and args.get("command") == ""
+    return "agent_take_over" if joined else operation.replace(".", "_")
 
 
 def _done(tasks: Sequence[Task]) -> int:

@@ -32,12 +32,12 @@ def bar_lines(
 
 
 def vitals_line(vitals: Vitals, room: int | None, *, named: bool = True) -> Line:
-    """Return the vitals, which look the same in every language. Without room, their names are left out."""
+    """Return the vitals with their names. Without room, the names are left out."""
     line: Line = [("bar", "[ Duckflow" if named else "[ 🦆")]
     for name in VITALS:
         value: float = getattr(vitals, name)
         style = "bar.low" if value < _LOW else "bar.middle" if value < _MIDDLE else "bar"
-        title = f"{name.capitalize()}: " if named else ""
+        title = f"{text(f'health.{name}_name')}: " if named else ""
         line += [("bar", f" | {title}"), (style, f"{face_of(name, value)}({value:.2f})")]
     line.append(("bar", " ]"))
     too_long = named and room is not None and _width(line) > room
@@ -61,7 +61,8 @@ def model_title(name: str) -> str:
 
 
 def _shows_vitals(state: AgentState, status: EngineStatus, *, busy: bool) -> bool:
-    if status.all_vitals or state.consultation is not None:
+    asked = state.consultation
+    if status.all_vitals or (asked is not None and asked.kind != "instead"):
         return True
     if any(is_low(name, getattr(state.vitals, name)) for name in VITALS):
         return True

@@ -51,7 +51,7 @@ function legend(names) {
 function table(points) {
   const columns = [...VITALS, 'loops', 'limit'];
   const rows = points.filter((one) => one.why.length).slice(-60).reverse();
-  return h('details', {}, h('summary', {}, t('chart.table')), h('div', { class: 'wide' }, h('table', { class: 'figures' },
+  return h('details', {}, h('summary', {}, t('chart.table')), h('div', { class: 'wide', tabindex: '0', role: 'region', 'aria-label': t('chart.table') }, h('table', { class: 'figures' },
     h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, t('chart.when')), columns.map((name) => h('th', { scope: 'col' }, t(`chart.${name}`))), h('th', { scope: 'col' }, t('chart.why')))),
     h('tbody', {}, rows.map((one) => h('tr', {}, h('td', {}, clock(one.at)), columns.map((name) => h('td', { class: 'figure' }, cell(one[name], name))), h('td', {}, one.why.join(' · '))))))));
 }

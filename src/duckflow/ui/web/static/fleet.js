@@ -14,9 +14,9 @@ export function drawFleet(section, fleet) {
     h('td', {}, verdict(run)),
     h('td', { class: 'faint' }, moment(run.updated * 1000))));
   section.replaceChildren(
-    h('h2', { id: 'fleet-title', tabindex: '-1' }, t('fleet.title')),
+    h('h1', { id: 'fleet-title', tabindex: '-1' }, t('fleet.title')),
     h('p', { class: 'faint' }, fleet.error || counted(fleet)),
-    rows.length ? h('div', { class: 'wide' }, h('table', { class: 'figures runs', 'aria-labelledby': 'fleet-title' },
+    rows.length ? h('div', { class: 'wide', tabindex: '0', role: 'region', 'aria-label': t('table') }, h('table', { class: 'figures runs', 'aria-labelledby': 'fleet-title' },
       h('thead', {}, h('tr', {}, columns.map((name) => h('th', { scope: 'col' }, t(`fleet.${name}`))))), h('tbody', {}, rows))) : '');
 }
 

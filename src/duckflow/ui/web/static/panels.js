@@ -1,38 +1,49 @@
-// Everything beside the conversation: plan, goal, vitals, changes, cost.
+// Everything beside the conversation: goal, plan, changes, files, vitals, cost.
 
 import { charts } from './chart.js';
-import { call, difference, h, percent, t } from './dom.js';
+import { difference } from './difference.js';
+import { call, h, iconButton, percent, t } from './dom.js';
+import { filesPanel } from './files.js';
 
-const TABS = ['plan', 'goal', 'vitals', 'changes', 'cost'];
-let chosen = 'vitals';
+const TABS = ['goal', 'plan', 'changes', 'files', 'vitals', 'cost'];
+let chosen = 'goal';
 let shownOf = '';
 
-/** Draw the tabs and the chosen one; `act` sends a command. */
-export function drawDetails(aside, now, act) {
+/** Draw the tabs and the chosen one; `act` sends a command, `close` hides the details. */
+export function drawDetails(aside, now, act, close, again = false) {
   const focused = document.activeElement?.id;
-  if (shownOf !== now.id) { shownOf = now.id; }
-  const body = h('div', { id: 'panel', role: 'tabpanel', 'aria-labelledby': `tab-${chosen}`, tabindex: '0' }, PANELS[chosen](now, act));
-  const pick = (name) => { chosen = name; drawDetails(aside, now, act); document.getElementById(`tab-${name}`).focus(); };
+  const kept = !again && shownOf === now.id && chosen === 'files' && aside.querySelector('#panel .files');
+  if (kept) return; // what is looked at does not change with the state
+  shownOf = now.id;
+  const pick = (name) => { chosen = name; drawDetails(aside, now, act, close, true); document.getElementById(`tab-${name}`).focus(); };
   const move = (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (step) { event.preventDefault(); pick(TABS[(TABS.indexOf(chosen) + step + TABS.length) % TABS.length]); }
+    if (step) { event.preventDefault(); pick(offered[(offered.indexOf(chosen) + step + offered.length) % offered.length]); }
   };
-  const tabs = TABS.map((name) => h('button', {
+  const offered = now.id.startsWith('run-') ? TABS.filter((name) => name !== 'files') : TABS;
+  if (!offered.includes(chosen)) chosen = 'goal';
+  const tabs = offered.map((name) => h('button', {
     type: 'button', id: `tab-${name}`, role: 'tab', 'aria-selected': String(name === chosen), 'aria-controls': 'panel',
     tabindex: name === chosen ? '0' : '-1', onclick: () => pick(name), onkeydown: move,
   }, t(`tab.${name}`)));
-  aside.replaceChildren(h('div', { role: 'tablist', class: 'tabs', 'aria-label': t('tab.label') }, tabs), body);
+  const body = h('div', { id: 'panel', role: 'tabpanel', 'aria-labelledby': `tab-${chosen}`, tabindex: '0' }, PANELS[chosen](now, act));
+  aside.replaceChildren(h('div', { class: 'details-head' }, h('div', { role: 'tablist', class: 'tabs', 'aria-label': t('tab.label') }, tabs), iconButton('close', t('close'), close, { class: 'plain only-narrow' })), body);
   if (focused?.startsWith('tab-')) document.getElementById(focused)?.focus();
 }
 
 const PANELS = {
   plan: (now) => [
     ...now.plans.map((plan) => h('section', { class: plan.active ? 'plan active' : 'plan' },
-      h('h3', {}, plan.name), h('p', { class: 'faint' }, plan.goal, ' · ', plan.risk),
-      h('ol', { class: 'tree' }, plan.steps.map((step) => h('li', {}, mark(step), h('b', {}, step.name), ' ', step.description, tasks(step.tasks)))))),
+      h('h2', {}, plan.name), h('p', { class: 'faint' }, plan.words),
+      h('p', {}, plan.goal),
+      plan.criteria.length ? h('p', { class: 'faint' }, t('plan.criteria')) : '',
+      plan.criteria.length ? h('ul', { class: 'criteria' }, plan.criteria.map((one) => h('li', {}, one))) : '',
+      h('ol', { class: 'tree' }, plan.steps.map((step) => h('li', { class: step.is }, mark(step), h('div', {}, h('b', {}, step.name), h('span', { class: 'status' }, step.status), step.description ? h('p', {}, step.description) : '', tasks(step.tasks))))))),
     now.plans.length ? null : h('p', { class: 'faint' }, t('plan.none')),
-    now.tasks.length ? h('section', {}, h('h3', {}, t('plan.tasks')), tasks(now.tasks)) : null,
+    now.tasks.length ? h('section', {}, h('h2', {}, t('plan.tasks')), tasks(now.tasks)) : null,
   ].filter(Boolean),
+
+  files: (now) => filesPanel(now.id),
 
   goal: (now) => {
     const goal = now.goal;
@@ -43,7 +54,7 @@ const PANELS = {
       h('ul', { class: 'requirements' }, goal.requirements.map((one) => h('li', {},
         h('span', { class: 'score' }, h('meter', { min: 0, max: 1, low: 0.3, high: 0.8, optimum: 1, value: one.score, 'aria-label': t('goal.score') }), percent(one.score)),
         h('span', {}, one.text, ' ', h('span', { class: 'faint' }, one.priority)),
-        h('span', { class: 'chips' }, one.evidence.map((id) => chip(now.id, id)))))),
+        h('span', { class: 'chips' }, one.evidence.map(({ id, words }) => chip(now.id, id, words)))))),
       goal.requirements.length ? null : h('p', { class: 'faint' }, t('goal.no_parts')),
       goal.score === null ? null : h('p', {}, t('goal.whole', { score: percent(goal.score) })),
       goal.quality ? h('p', {}, goal.quality) : null,
@@ -57,7 +68,7 @@ const PANELS = {
   ],
 
   changes: (now, act) => {
-    const box = h('div', { class: 'wide' }, h('p', { class: 'faint' }, t('loading')));
+    const box = h('div', { class: 'wide', tabindex: '0', role: 'region', 'aria-label': t('tab.changes') }, h('p', { class: 'faint' }, t('loading')));
     call(`api/sessions/${now.id}/difference`).then(
       (found) => box.replaceChildren(found.difference.length ? difference(found.difference) : h('p', { class: 'faint' }, t('changes.none'))),
       (error) => box.replaceChildren(h('p', { class: 'bad' }, error.message)));
@@ -83,12 +94,12 @@ function mark(one) {
 }
 
 function tasks(list) {
-  return list.length ? h('ul', { class: 'tree' }, list.map((one) => h('li', {}, mark(one), one.name, one.result ? h('div', { class: 'faint cut' }, one.result) : ''))) : '';
+  return list.length ? h('ul', { class: 'tree' }, list.map((one) => h('li', { class: one.is }, mark(one), h('div', {}, one.name, h('span', { class: 'status' }, one.status))))) : '';
 }
 
 /** A button that shows a piece of evidence. */
-export function chip(session, id) {
-  return h('button', { type: 'button', class: 'chip', 'aria-label': t('evidence.show', { id }), onclick: () => showEvidence(session, id) }, id);
+export function chip(session, id, words = id) {
+  return h('button', { type: 'button', class: 'chip', 'aria-label': words === id ? t('evidence.show', { id }) : null, title: t('evidence.show', { id }), onclick: () => showEvidence(session, id) }, words);
 }
 
 async function showEvidence(session, id) {
@@ -97,11 +108,11 @@ async function showEvidence(session, id) {
   let inside;
   try {
     const found = await call(`api/sessions/${session}/evidence/${encodeURIComponent(id)}`);
-    inside = [h('h2', {}, found.id), h('p', {}, found.title), h('pre', { tabindex: '0' }, found.text)];
+    inside = [h('h2', {}, found.id), h('p', {}, found.title), h('pre', { class: 'output', tabindex: '0', role: 'region', 'aria-label': found.title }, found.text)];
   } catch (error) {
     inside = [h('h2', {}, id), h('p', {}, error.message)];
   }
-  dialog.replaceChildren(...inside, h('p', { class: 'row' }, close));
+  dialog.replaceChildren(...inside, h('div', { class: 'row end' }, close));
   dialog.setAttribute('aria-label', t('evidence.show', { id }));
   dialog.showModal();
 }

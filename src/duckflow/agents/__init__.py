@@ -1,0 +1,1 @@
+"""Agents: processes of Duckflow that work on copies of the folder, and the joining of their work."""

@@ -1,0 +1,1 @@
+"""Jupyter notebooks: shown as cells in words, and changed cell by cell."""

@@ -1,0 +1,1 @@
+"""PDF files: their pages as text, or as pictures."""

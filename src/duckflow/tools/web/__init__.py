@@ -1,0 +1,1 @@
+"""The web as operations: pages, and results of a search service."""
