@@ -262,6 +262,7 @@ def tour(browser: Browser, language: str, home: Path, looks: Looks) -> None:
 
 def walk(page: Page, talk: dict[str, str], folder: Path, looks: Looks) -> None:
     """Use sessions in further ways: keyboard, second window, back and fork, "always", plans."""
+    page.bring_to_front()
     by_keyboard_alone(page, talk["ask"])
     expect(page.locator(".entry.reply").last).to_contain_text(talk["end"])
     assert (folder / "long.py").read_text() == MORE
@@ -426,7 +427,9 @@ def main() -> None:
     pictures, wanted = given.pictures, given.wanted
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as home:
         found = shutil.which("chromium") or shutil.which("chromium-browser")
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=found, args=["--no-sandbox", "--disable-smooth-scrolling"]
+        )
         for language in wanted or TALKS:
             began, looks = time.monotonic(), Looks(language, screens=given.screens, pictures=pictures)
             tour(browser, language, Path(home) / language, looks)
