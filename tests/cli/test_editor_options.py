@@ -26,6 +26,7 @@ from fakes.rows import every_row
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
 SEEING = "openai:gpt-4o"
+EMBEDDED = "embedded:qwen2.5-coder-1.5b"
 
 
 def picture(data: bytes = PNG) -> Any:
@@ -53,7 +54,7 @@ async def test_model_mode_and_effort_are_options(folder: Path):
                 ("effort", "thought_level"),
             ]
             models, modes, efforts = session.config_options
-            assert [one.value for one in models.options] == [SEEING, "openai:gpt-5-mini", "embedded"]
+            assert [one.value for one in models.options] == [SEEING, "openai:gpt-5-mini", EMBEDDED]
             assert [one.value for one in modes.options] == ["plan", "ask", "edits", "auto"]
             assert [one.value for one in efforts.options] == ["auto", "low", "medium", "high"]
             assert values(session.config_options) == {"model": SEEING, "mode": "ask", "effort": "auto"}

@@ -24,7 +24,9 @@ def test_M7_slash_commands_run_as_in_the_terminal_and_never_reach_the_model(fold
         assert any("Write a.txt" in line for line in goal["lines"])
         assert ["title", "+++ b/a.txt"] in said(client, session, "/diff session")["difference"]
         assert said(client, session, "/model")["choices"]["choices"][0]["line"].startswith("/model scripted")
-        assert "embedded" in [one["shown"] for one in said(client, session, "/model")["choices"]["choices"]]
+        assert "embedded:qwen2.5-coder-1.5b" in [
+            one["shown"] for one in said(client, session, "/model")["choices"]["choices"]
+        ]
         for refused in ("/nosuch", "!rm a.txt", "ls -l", "undo", "/quit", "exit"):
             assert said(client, session, refused)["warns"], refused
         shown = client.follow(session, lambda event, found: event == "now" and not found["working"], after=0)

@@ -1,11 +1,16 @@
 """K3: the choice of a model if the user set none."""
 
+from pathlib import Path
+
 import pytest
 
-from duckflow.domain.errors import UsageError
+from duckflow.app.models import choose
+from duckflow.config.settings import EmbeddedSettings, LlmSettings, Settings
+from duckflow.domain.errors import ProviderError, UsageError
 from duckflow.i18n.catalogue import text
 from duckflow.llm.default_model import ModelChoice, choose_model, list_models
 from duckflow.llm.endpoints import PROVIDERS
+from duckflow.llm.providers import open_client
 from fakes.model_server import ModelServer, free_port
 from fakes.rows import every_row
 
@@ -87,3 +92,20 @@ async def test_models_are_suggested_from_own_servers_and_keys():
             f"anthropic:{PROVIDERS['anthropic'].default_model}",
             "openai:qwen-local",
         ]
+
+
+async def test_K2_the_embedded_model_is_called_by_its_own_name(tmp_path: Path):
+    """A session stores which model it was, and the status line shows it (M1)."""
+    small = LlmSettings(embedded=EmbeddedSettings(model="qwen2.5-coder-0.5b"))
+    own = LlmSettings(embedded=EmbeddedSettings(path=tmp_path / "own.gguf"))
+    named = LlmSettings(model="embedded")
+    env = {"OLLAMA_HOST": f"127.0.0.1:{free_port()}"}
+    found = [(await choose(Settings(llm=llm), env)).name for llm in (small, own, named)]
+    assert found == [
+        "embedded:qwen2.5-coder-0.5b",
+        f"embedded:{tmp_path}/own.gguf",
+        "embedded:qwen2.5-coder-1.5b",
+    ]
+    with pytest.raises(ProviderError) as refused:
+        await open_client("embedded:qwen2.5-coder-0.5b", LlmSettings(), {})
+    assert refused.value.key == "embedded.not_installed", "a known name is no file"

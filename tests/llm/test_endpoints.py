@@ -177,7 +177,8 @@ def test_M1_a_model_that_its_name_tells_needs_no_provider():
         "llama4:latest": "ollama:llama4:latest",
         "openai:gpt-6": "openai:gpt-6",
         "opneai:gpt-6": "opneai:gpt-6",
-        "embedded": "embedded",
+        "embedded": "embedded:qwen2.5-coder-1.5b",
+        "embedded:own.gguf": "embedded:own.gguf",
         "mystery": "mystery",
     }
-    assert {name: full_name(name) for name in names} == names
+    assert {name: full_name(name, "embedded:qwen2.5-coder-1.5b") for name in names} == names

@@ -8,6 +8,7 @@ from duckflow.app.places import WINDOWS
 from duckflow.config.places import state_dir
 from duckflow.config.settings import Settings
 from duckflow.domain.events import ErrorReported
+from duckflow.domain.frozen import replace
 from duckflow.domain.model import ModelClient, TierName, Usage
 from duckflow.llm.default_model import ModelChoice, choose_model
 from duckflow.llm.endpoints import full_name
@@ -27,8 +28,10 @@ async def choose(settings: Settings, env: Mapping[str, str]) -> ModelChoice:
     """Choose the model of a session, and give the reason."""
     named = settings.llm.creative or settings.llm.model
     if named:
-        return ModelChoice(name=full_name(named), reason_key="llm.chosen_by_setting")
-    return await choose_model(env)
+        choice = ModelChoice(name=named, reason_key="llm.chosen_by_setting")
+    else:
+        choice = await choose_model(env)
+    return replace(choice, name=full_name(choice.name, settings.llm.embedded.full_name))
 
 
 async def unknown_prices(

@@ -190,6 +190,11 @@ class EmbeddedSettings(Frozen):
     prompts_mb: Annotated[int, Field(ge=0, le=1_000_000)] = 500
     """Megabytes of processed prompts kept on disk, so that they are not processed again; 0 keeps none."""
 
+    @property
+    def full_name(self) -> str:
+        """Full name of the model that `embedded` alone means."""
+        return f"embedded:{self.path or self.model}"
+
 
 class LlmSettings(Frozen):
     """Models to use, and how patiently to wait for them."""

@@ -126,10 +126,13 @@ def find_provider(name: str) -> Provider:
     raise UsageError("llm.unknown_provider", name=name, known=", ".join(KNOWN_NAMES))
 
 
-def full_name(name: str) -> str:
-    """Add the provider to a model's name if the name alone tells it, as `gpt-6` does."""
+def full_name(name: str, embedded: str) -> str:
+    """Add the provider to a model's name if the name alone tells it, as `gpt-6` does.
+
+    `embedded` is the full name of the configured embedded model.
+    """
     if name.partition(":")[0] in KNOWN_NAMES:
-        return name
+        return embedded if name == "embedded" else name
     if _OLLAMA_TAG.fullmatch(name):
         return f"ollama:{name}"
     found = [provider for provider, begins in _FAMILIES.items() if name.lower().startswith(begins)]

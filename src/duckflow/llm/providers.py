@@ -36,7 +36,7 @@ async def open_client(
     `asked` counts the calls of earlier processes in the same run, by type of output; a script continues
     after them. `others` are the providers of plugins.
     """
-    name = full_name(name)
+    name = full_name(name, settings.embedded.full_name)
     kind, _, rest = name.partition(":")
     own = others.get(kind)
     client = await (own(rest, env) if own else _open(name, settings, env, relay, asked))
@@ -60,8 +60,12 @@ async def _open(
     kind, _, rest = name.partition(":")
     if kind == "embedded":
         from duckflow.llm.local.embedded import open_embedded  # noqa: PLC0415 - only when named
+        from duckflow.llm.weights.catalogue import known  # noqa: PLC0415 - as above
 
-        return await open_embedded(_path(rest) if rest else None, _embedded(settings))
+        options = _embedded(settings)
+        if rest in {one.name for one in known()}:
+            return await open_embedded(None, replace(options, model=rest, path=None))
+        return await open_embedded(_path(rest), options)
     if kind == "scripted":
         from duckflow.llm.local.scripted import open_scripted  # noqa: PLC0415 - only when named
 

@@ -6,6 +6,7 @@ from typing import get_args
 
 from duckflow.config.settings import LlmSettings
 from duckflow.domain.model import ModelClient, TierName
+from duckflow.llm.endpoints import full_name
 
 Open = Callable[[str], Awaitable[ModelClient]]
 
@@ -17,7 +18,10 @@ class Tiers:
         """`default` serves a tier for which neither the tier's model nor `model` is set."""
         common = settings.model or default
         tiers: tuple[TierName, ...] = get_args(TierName)
-        self._names: dict[TierName, str] = {tier: getattr(settings, tier) or common for tier in tiers}
+        self._embedded = settings.embedded.full_name
+        self._names: dict[TierName, str] = {
+            tier: full_name(getattr(settings, tier) or common, self._embedded) for tier in tiers
+        }
         self._open = open_client
         self._clients: dict[str, ModelClient] = {}
         self._opening = asyncio.Lock()
@@ -32,10 +36,15 @@ class Tiers:
         """Return the client that serves a tier."""
         return await self._opened(self._names[tier])
 
-    async def use(self, name: str) -> None:
-        """Use this model for every tier from now on. Raises UserError if it can't be opened."""
+    async def use(self, name: str) -> str:
+        """Use this model for every tier from now on, and return its full name.
+
+        Raises UserError if it can't be opened.
+        """
+        name = full_name(name, self._embedded)
         await self._opened(name)
         self._names = dict.fromkeys(self._names, name)
+        return name
 
     async def _opened(self, name: str) -> ModelClient:
         async with self._opening:  # concurrent callers share one client

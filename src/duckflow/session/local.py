@@ -23,6 +23,7 @@ from duckflow.domain.state import AgentState
 from duckflow.domain.work.memory import Memory
 from duckflow.i18n.catalogue import text
 from duckflow.llm.default_model import list_models
+from duckflow.llm.endpoints import full_name
 from duckflow.loops.thinking.pictures import keep_pictures
 from duckflow.loops.undo.rewind import past_messages
 from duckflow.safety.files.listing import SKIPPED
@@ -121,9 +122,8 @@ class LocalSession:
         """Return the current model, those of settings and environment, and those that need no key."""
         llm = self._loaded.settings.llm
         named = (self.state.model, llm.model, llm.creative, llm.fast, llm.evaluator)
-        return list(
-            dict.fromkeys(name for name in (*named, *self._listed_models, "embedded", "relay") if name)
-        )
+        names = [name for name in (*named, *self._listed_models, "embedded", "relay") if name]
+        return list(dict.fromkeys(full_name(name, llm.embedded.full_name) for name in names))
 
     async def list_models(self) -> None:
         """Look for models in the environment, for `models`."""

@@ -14,7 +14,6 @@ from duckflow.domain.habits import habit_of
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.i18n.answers import ends_request, is_stop
-from duckflow.llm.endpoints import full_name
 from duckflow.loops.undo.rewind import rewind
 from duckflow.ui.commands.table import find_custom, read_prompt
 
@@ -75,7 +74,7 @@ class SessionWork:
             case commands.CompactConversation():
                 self._app.session.record(Compacted())
             case commands.SetModel(name=name):
-                await self._app.model.change(full_name(name))
+                await self._app.model.change(name)
             case _:
                 return None
         return SessionResult()

@@ -84,7 +84,8 @@ async def _model(settings: Settings) -> DoctorFinding:
     except UserError as error:
         return _broken("model", error)
     name, reason = choice.name, text(choice.reason_key, **choice.values)
-    if name == "embedded" and not settings.llm.embedded.path and not find(settings.llm.embedded.model):
+    embedded = settings.llm.embedded
+    if name == embedded.full_name and not embedded.path and not find(embedded.model):
         found = text("doctor.model_not_installed", model=name, reason=reason)
         return DoctorFinding("model", "lacking", found, text("doctor.model_advice"))
     found = text("doctor.model_is", model=name, reason=reason)

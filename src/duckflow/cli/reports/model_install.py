@@ -29,7 +29,7 @@ def is_needed() -> bool:
     embedded = settings.llm.embedded
     if embedded.path is not None or find(embedded.model) is not None:
         return False
-    return asyncio.run(choose(settings, os.environ)).name == "embedded"
+    return asyncio.run(choose(settings, os.environ)).name == embedded.full_name
 
 
 def install_shown(name: str, source: Path | None) -> None:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from duckflow.app.models import choose
 from duckflow.config.loading import load_as_trusted
 from duckflow.config.places import cache_dir, config_dir, state_dir
 from duckflow.domain.commands import SessionCommand, SessionResult
@@ -16,7 +17,7 @@ from duckflow.domain.state import AgentState, new_state
 from duckflow.domain.work.memory import Memory
 from duckflow.evaluation.project_tests import ProjectTests
 from duckflow.i18n.catalogue import text
-from duckflow.llm.default_model import choose_model, list_models
+from duckflow.llm.default_model import list_models
 from duckflow.safety.files.listing import SKIPPED
 from duckflow.safety.files.workspace import Workspace
 from duckflow.ui.output.escaping import harmless, visible
@@ -134,10 +135,10 @@ def file_content(folder: str, path: str) -> Payload:
 async def start_facts(folder: str, flags: Mapping[str, object]) -> Payload:
     """Return what the start page says about a folder: model, models to choose, facts, first requests."""
     loaded = await asyncio.to_thread(load_as_trusted, Path(folder), flags=flags)
-    named = loaded.settings.llm.model
-    model = named or (await choose_model(os.environ)).name
+    llm = loaded.settings.llm
+    model = (await choose(loaded.settings, os.environ)).name
     listed = await list_models(os.environ)
-    models = list(dict.fromkeys(one for one in (model, loaded.settings.llm.fast, *listed, "embedded") if one))
+    models = list(dict.fromkeys(one for one in (model, llm.fast, *listed, llm.embedded.full_name) if one))
     names, tests = await asyncio.to_thread(_look, folder)
     return {
         "model": harmless(model),

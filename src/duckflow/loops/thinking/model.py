@@ -126,9 +126,9 @@ class DecisionModel(SessionPart):
 
     async def change(self, name: str) -> None:
         """Switch to another model. Raises UserError if it is not available."""
-        await self._tiers.use(name)
+        used = await self._tiers.use(name)
         self._dialects.clear()
-        self._session.record(ModelChanged(model=name))
+        self._session.record(ModelChanged(model=used))
 
     async def warm(self) -> None:
         """Open the model before it is needed, and let a small one read the fixed part of its prompts."""

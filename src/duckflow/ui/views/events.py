@@ -25,7 +25,7 @@ from duckflow.ui.views.agents import agent_ended_line, agent_started_line
 from duckflow.ui.views.approval import kind_text, points_text
 from duckflow.ui.views.goal import attempt_text, evaluation_text, is_untested, requirements_line
 from duckflow.ui.views.live.progress import action_name, plan_line
-from duckflow.ui.views.live.status_bar import short_model
+from duckflow.ui.views.live.status_bar import model_title, short_model
 from duckflow.ui.views.review import review_text
 from duckflow.ui.views.summary import RequestSummary
 from duckflow.ui.views.undo import recovered_text, rewound_text, undone_text
@@ -270,7 +270,9 @@ def _permission_line(event: events.PermissionChanged) -> str:
 
 
 def _start_line(event: events.SessionStarted) -> str:
-    model, reason = short_model(event.model), text(event.model_reason, **event.model_values)
+    embedded = event.model.startswith("embedded")
+    model = text("start.embedded", model=model_title(event.model)) if embedded else short_model(event.model)
+    reason = text(event.model_reason, **event.model_values)
     if not event.resumed:
         return text("start.new", model=model, reason=reason, mode=event.mode)
     title = cut(on_one_line(event.title), _TITLE) or text("session.untitled")
