@@ -139,6 +139,17 @@ async def test_G1_a_refused_draft_is_not_shown_again_the_model_is_told_once_then
         assert shown(duck) == ["note.txt", "b.txt"]
 
 
+async def test_G1_the_same_lines_at_another_place_are_another_draft(tmp_path: Path):
+    (tmp_path / "calc.py").write_text("def total(prices):\n    result = sum(prices)\n    return result\n")
+    check = "    if not prices:\n        raise ValueError\n"
+    late = f"def total(prices):\n    result = sum(prices)\n{check}    return result\n"
+    early = f"def total(prices):\n{check}    result = sum(prices)\n    return result\n"
+    async with engine(tmp_path, write("calc.py", late), write("calc.py", early), mode="ask") as duck:
+        await duck.app.chat.say("refuse empty lists")
+        assert await duck.app.chat.answer(no("check that first")) == "awaiting_approval"
+        assert shown(duck) == ["calc.py", "calc.py"]
+
+
 async def test_G1_C4_a_refused_draft_stays_refused_after_a_stop(tmp_path: Path):
     """Words since then may want it after all: the model, which knows them, must propose it twice."""
     again = [write("a.txt")] * 2

@@ -94,8 +94,9 @@ def _drafts(action: Action, outline: ChangeOutline) -> tuple[str, ...]:
     own = () if outline.effect == "consent" else (digest_of((action,)),)
     if outline.effects is not None:
         return (*own, _hash_of([action.operation, _what_it_did(action, outline.effects)]))
-    changed = changed_lines(outline.proposal.difference) or outline.proposal.difference
-    return (*own, _hash_of([action.operation, sorted(outline.before), changed])) if changed else own
+    # The lines around a change belong to it: the same lines at another place are another draft.
+    changed = outline.proposal.difference
+    return (*own, _hash_of([sorted(outline.before), changed])) if changed else own
 
 
 def _what_it_did(action: Action, effects: Effects) -> Sequence[object]:
