@@ -22,7 +22,10 @@ go for it|ship it|works for me|i agree|let's do it|looks good to me|yes, that's 
 that works|fine by me|k|kk|k do it|yea|cool, do it|nice, thanks
 いいです|いいよー|おっけー|これでお願いします|この計画で進めてください|進めましょう|始めて|構いません|問題ないです
 はーい|それでいいです|やりましょう|始めてください|かまいません|問題ありません|いいと思います|OKです|はい、この計画で進めてください
-hai|なるほど、お願いします|あ、はい|わかりました、進めてください|それならお願いします|はい、ありがとうございます|そっか、じゃあお願い
+それでいい|これでいい|ぜひ|完璧|ばっちりです|同意します|異議なし|いきましょう|適用して|書き込んでください|そのままで|そうしてください|おk
+👍|👍🏽|🙆‍♀️|👌 お願いします|good|continue|why not|be my guest|I approve|accept|apply it
+write it|yess|aye|exactly|correct
+hai|なるほど、お願いします|あ、はい|わかりました、進めてください|いいんじゃないですか|それならお願いします|はい、ありがとうございます|そっか、じゃあお願い
 """
 ALWAYS = "a|always|Always|ａ|3|yes, always|always allow|いつも|常に|常に許可|はい、常に"
 UNCLEAR = """
@@ -31,7 +34,8 @@ yes but smaller|sure, but rename it|yesterday|all of it|edit it|maybe|no problem
 why?|do|please do not know|y e s|yes/no|5|0|99|大丈夫です|結構です|はい、でも小さく|はい？
 いや、いいよ|いえ、いいです|no, go ahead|CPUの強さは選べるようになりますか？|いいえ、お願いします
 no thats fine, go ahead as is|no, that's fine as it is
-わかりました|なるほど|あ|ありがとう|どういう意味ですか|うーん|👍|use another name|?|/help|...
+わかりました|なるほど|あ|ありがとう|どういう意味ですか|うーん
+not sure|not bad|no idea|それで|大丈夫|use another name|?|/help|...
 """
 NO = {
     "n": "",
@@ -57,6 +61,15 @@ NO = {
     "no, (a) only": "(a) only",
     "no. use tabs.": "use tabs.",
     "stop please": "",
+    "do not": "",
+    "decline": "",
+    "nooo": "",
+    "反対": "",
+    "必要ないです": "",
+    "お断りします": "",
+    "そうじゃない": "",
+    "また今度": "",
+    "反対側に置いて": "反対側に置いて",
     "wait a moment": "",
     "never mind": "",
     "undo that": "",

@@ -32,7 +32,8 @@ _YES = frozenset(
             "cool",
             "nice",
         ),
-        *("absolutely", "definitely", "awesome", "excellent"),
+        *("absolutely", "definitely", "awesome", "excellent", "good", "yess", "aye", "roger", "affirmative"),
+        *("continue", "accept", "accepted", "apply", "exactly", "correct"),
         *("certainly", "fine", "alright", "agreed", "approve", "approved", "lgtm", "perfect", "great"),
         *("proceed", "please", "go", "do", "sounds", "looks"),
     )
@@ -51,19 +52,23 @@ _YES_PHRASE = lazy_regex(
     r"|\ball good\b|^(?:thats|this is) it\b"
     r"|\bi agree\b|\bim (?:ok|okay|fine|good) with (?:that|this|it)\b|\blets (?:go|do|start|begin)\b"
     r"|\bship it\b"
+    r"|^write it\b|^why not\b|\bbe my guest\b|\bi (?:approve|accept|allow)\b"
     r"|\bmake it so\b|\bgo for it\b|\bworks for me\b|\bby all means\b|\bbegin\b|\bstart\b"
 )
 _FINE = lazy_regex(r"(?:no )?(?:(?:that|this|it)(?:s| is)|all) (?:fine|good|great|perfect|ok|okay)\b")
 """Words behind a no that take it back, so that the answer is unclear: no, that's fine."""
-_NO = frozenset(["n", "no", "nope", "nop", "nah", "naw", "iie"])
+_NO = frozenset(["n", "no", "nope", "nop", "noo", "nooo", "nah", "naw", "iie"])
 _STOP = frozenset(
-    ["not", "never", "dont", "stop", "cancel", "reject", "refuse", "deny", "wait", "abort", "skip"]
+    [
+        *("not", "never", "dont", "stop", "cancel", "reject", "refuse", "deny", "decline", "discard"),
+        *("wait", "abort", "skip"),
+    ]
 )
 """Words that mean no and are kept as part of the reason."""
 _BARE_STOP = lazy_regex(
     r"(?:please |just |ok |no )*"
     r"(?:stop|wait|hold on|hold it|hold|cancel|abort|quit it|forget (?:about )?it|never ?mind"
-    r"|not now|not yet|dont|(?:thats |that is )?enough)"
+    r"|not now|not yet|do not|dont|decline|discard|(?:thats |that is )?enough)"
     r"(?: (?:please|it|that|this|there|here|now|for now|for today|everything|work|thanks|stop"
     r"|a (?:moment|minute|sec)))*"
 )
@@ -100,13 +105,15 @@ _KEYS = frozenset({"y", "n"})
 _THANKS = frozenset({"thanks", "thank you", "please", "ありがとう", "ありがとうございます", "です"}) | {
     *("結構です", "けっこうです", "大丈夫です", "だいじょうぶです")
 }
-_NO_IDIOM = lazy_regex(r"no[\s,]+(?:problem|problems|worries|objection|objections)\b")
-"""Idioms that begin like a no but mean yes, so they are unclear."""
+_NO_IDIOM = lazy_regex(r"no[\s,]+(?:problem|problems|worries|objection|objections|idea)\b|not (?:sure|bad)\b")
+"""Idioms that begin like a no but mean something else, so they are unclear."""
 _ALWAYS = frozenset({"a", "always", "allow"})
 
 _JA_YES = (
     "はい|はーい|ええ|うん|おう|もちろん|どうぞ|オッケー|オーケー|おっけー|おっけ|おーけー|おけ|ok|了解|承知|しました|"
-    "いいと思う|いいと思います|よいと思います|良いと思います|いいよ|いいね|いいです|よいです|良いです|良いよ|よさそう|良さそう|"
+    "いいと思う|いいでしょう|いいんじゃない|いいんじゃないですか|いいんじゃないでしょうか|いいねえ|完璧|ばっちり|バッチリ|"
+    "よろしい|良し|同意|異議なし|異存ありません|すすめて|いきましょう|行きましょう|書いて|書き込んで|適用して|反映して|おk|go|"
+    "そうして|そのままで|それでいい|これでいい|ぜひ|👍|👌|🙆|⭕|いいと思う|いいと思います|よいと思います|良いと思います|いいよ|いいね|いいです|よいです|良いです|良いよ|よさそう|良さそう|"
     "お願い|おねがい|頼む|頼みます|頼んだ|進めて|進めよう|進めましょう|進めま|やって|やろう|やりましょう|実行して|実行|許可|承認|"
     "続けて|始めて|はじめて|始めましょう|始めよう|よろしく|賛成|構いません|かまいません|構わない|かまわない|"
     "問題ない|問題ありません|問題なし|異論ありません|その通り|そのとおり|"
@@ -116,15 +123,15 @@ _JA_YES = (
 _JA_WITH_YES = (
     "これで|それで|この内容で|その内容で|この計画で|その計画で|この案で|その案で|この方法で|その方法で|計画を|では|じゃあ|ぜひ|そのまま|"
     "なるほど|わかりました|分かりました|わかった|分かった|あ|ああ|そっか|そうか|それなら|それじゃ|じゃ|"
-    "ありがとう|ありがとうございます|助かります|"
-    "書き込んで|変更して|編集して|作成して|作って|足して|読んで|"
-    "そうして|します|いたします|致します|ください|下さい|です|ので|で|ね|よ|ー|y|yes"
+    "ありがとう|ありがとうございます|助かります|最高|"
+    "変更して|編集して|作成して|作って|足して|読んで|\U0001f3fb|\U0001f3fc|\U0001f3fd|\U0001f3fe|\U0001f3ff|\u200d|\ufe0f|♂|♀|"
+    "します|いたします|致します|ください|下さい|です|ので|で|ね|よ|ー|y|yes"
 )
-_JA_NO = lazy_regex("いいえ|いえいえ|いえ|いやです|いやだ|いや|嫌です|嫌だ|嫌|ノー")
+_JA_NO = lazy_regex("いいえ|いえいえ|いえ|いやです|いやだ|いや|イヤ|嫌です|嫌だ|嫌|ノー")
 _JA_STOP = lazy_regex(
     "(?:やっぱり|やっぱ|ちょっと|一旦|いったん|少し|もう|まだ)*"
     "(?:やめて|やめとく|やめときます|やめます|やめよう|やめましょう|止めて|止まって|とめて|だめ|ダメ|駄目|違う|違います|ちがう|"
-    "待って|まって|待った|ストップ|中止|中断|キャンセル|しないで|やらないで|許可しない|拒否|不許可|却下|いらない|いりません|要らない|"
+    "待って|まって|待った|ストップ|中止|中断|キャンセル|しないで|やらないで|許可しない|お断りします|断る|断ります|破棄|捨てて|そうじゃない|そうではない|必要ない|反対|なし|無し|拒否|不許可|却下|いらない|いりません|要らない|"
     "要りません|不要|やめとこう)"
     "(?:です|して|します|おいて|ください|下さい|ね|よ|お願いします)*"
 )
@@ -136,7 +143,7 @@ _TAKES_BACK = lazy_regex(
 )
 """Words that take something back. Where a change is still asked about, they are a no."""
 _JA_LATER = lazy_regex(
-    "(?:また|ちょっと)?(?:後で|あとで|後にして|あとにして|タンマ|遠慮します|遠慮しておきます|もういい|今はいい|いまはいい)"
+    "(?:また|ちょっと)?(?:今度|後で|あとで|後にして|あとにして|タンマ|遠慮します|遠慮しておきます|もういい|今はいい|いまはいい)"
     "(?:です|ください|下さい|ね|よ)*"
 )
 """Words that put off or decline, unless something follows them."""
@@ -252,11 +259,13 @@ def _is_always(plain: str) -> bool:
 
 def _read_no(said: str, plain: str) -> AnswerApproval | None:
     first = _first_word(plain)
+    if _NO_IDIOM.match(plain):
+        return None
     if _is_bare_stop(plain) or _TAKES_BACK.fullmatch(plain):
         return AnswerApproval(yes=False)
     if first in _STOP:
         return AnswerApproval(yes=False, reason=said)
-    no = first if first in _NO and not _NO_IDIOM.match(plain) else ""
+    no = first if first in _NO else ""
     if not no and (refused := _JA_NO.match(plain)):
         no = refused[0]
     if no:
