@@ -74,6 +74,7 @@ if TYPE_CHECKING:
         ReplyVoid,
         ThinkingShown,
         Waiting,
+        Writing,
     )
     from duckflow.domain.questions.approval import AnswerApproval, Approval
     from duckflow.domain.questions.consultation import ChooseWay, Consultation
@@ -147,6 +148,7 @@ __all__ = [
     "VitalsChanged",
     "Waiting",
     "Work",
+    "Writing",
     "__version__",
     "delete_session",
     "earlier_sessions",

@@ -3,7 +3,7 @@
 from duckflow.dialects.compact import Compact
 from duckflow.dialects.compact_prompt import Choices
 from duckflow.dialects.drafts import DraftLimits
-from duckflow.domain.live_updates import LiveUpdate, ReplyPiece
+from duckflow.domain.live_updates import LiveUpdate, ReplyPiece, Writing
 from duckflow.domain.questions.approval import STOPPED
 from duckflow.domain.state import TranscriptEntry
 from duckflow.domain.work.objective import AttemptResult, TaskObjective
@@ -161,4 +161,6 @@ async def test_J11_the_file_is_announced_before_it_is_written():
             FakeModel(*answers, traits=SMALL), Decided(choices), "", lambda _: (), DraftLimits()
         )
         await decider.decide(asked("Write a.py"), shown.append)
-        assert shown == [ReplyPiece(text="I'll write a.py.\n")]
+        first, *rest = shown
+        assert first == ReplyPiece(text="I'll write a.py.\n")
+        assert sum(one.size for one in rest if isinstance(one, Writing)) == len("x = 1")

@@ -7,6 +7,7 @@ import pytest
 
 from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import (
+    CallPiece,
     ChatMessage,
     ModelRequest,
     ModelTraits,
@@ -114,6 +115,8 @@ async def test_A8_tool_use_becomes_tool_calls():
         ToolCall(name="file_ops__write_file", arguments='{"path": "あ.py"}', id="call_0"),
         ToolCall(name="shell__run", arguments="{}", id="call_1"),
     ]
+    arrived = sum(piece.size for piece in pieces if isinstance(piece, CallPiece))
+    assert arrived == sum(len(arguments.encode()) for _, arguments in calls), "shown while they are written"
     assert pieces[-1].stop == "end"
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import (
+    CallPiece,
     ChatMessage,
     ModelRequest,
     ModelTraits,
@@ -246,6 +247,8 @@ async def test_A8_tool_calls_are_put_together_from_their_pieces():
         ToolCall(name=name, arguments=arguments, id=f"call_{place}")
         for place, (name, arguments) in enumerate(calls)
     ]
+    arrived = sum(piece.size for piece in pieces if isinstance(piece, CallPiece))
+    assert arrived == sum(len(arguments.encode()) for _, arguments in calls), "shown while they are written"
     assert pieces[-1].stop == "end"
 
 
@@ -267,6 +270,7 @@ async def test_calls_that_all_have_index_0_but_their_own_ids_stay_apart():
         async with model_at(server) as model:
             pieces = await collected(model, asking())
     assert pieces == [
+        CallPiece(size=16),
         ToolCall(name="x", arguments='{"n": 1}', id="a"),
         ToolCall(name="y", arguments='{"n": 2}', id="b"),
         StreamEnd(),

@@ -160,13 +160,13 @@ class Compact:
             return decided
         if self._plain and choices.told and not choices.files and _nothing_else_known(state, "", None):
             decided = _announced(_told(choices.told, language), on_update)
-            return await self._with_content(state, (), decided, 0, choices)
+            return await self._with_content(state, (), decided, 0, choices, on_update)
         request = replace((await self._prompt.assemble(state, choices)).request, effort=effort)
         if choices.answers_now:
             return await self._answer(state, request, language, on_update)
         if choices.writes:
             decided = _announced(_told(choices.writes, language), on_update)
-            return await self._with_content(state, request.messages, decided, 0, choices)
+            return await self._with_content(state, request.messages, decided, 0, choices, on_update)
         answer = await ask(self._client, request, CompactDecision, lambda _: None, self._check)
         decision = Decision.model_validate(answer.value.model_dump())
         decision = _in_words(await self._measured(_placed(decision, choices.files, _asked(state))), language)
@@ -180,7 +180,9 @@ class Compact:
         _announced(decided, on_update)
         for place, action in enumerate(decided.decision.actions):
             if action.operation == _WRITE and "content" not in action.args:
-                decided = await self._with_content(state, request.messages, decided, place, choices)
+                decided = await self._with_content(
+                    state, request.messages, decided, place, choices, on_update
+                )
         return decided
 
     async def preview(self, state: AgentState) -> RenderedPrompt:
@@ -228,6 +230,7 @@ class Compact:
         decided: DecisionResult,
         place: int,
         choices: Choices,
+        on_update: OnUpdate,
     ) -> DecisionResult:
         path = str(decided.decision.actions[place].args.get("path", ""))
         current = await self._look.content(path)
@@ -274,6 +277,7 @@ class Compact:
             is_unchanged=is_unchanged,
             may_be_empty=path.endswith(_MAY_BE_EMPTY),
             avoided=refused,
+            on_update=on_update,
         )
         if content is None and refused:
             return saying(text_in(_language(state), "small.no_other", path=path), decided.calls)

@@ -9,6 +9,7 @@ from itertools import takewhile
 from time import monotonic
 
 from duckflow.dialects.compact_prompt import ContentPrompt, with_blank_lines
+from duckflow.dialects.dialect import OnUpdate
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.model import ModelClient, ModelRequest, Usage
 from duckflow.domain.patterns import lazy_regex
@@ -59,6 +60,7 @@ async def draft(
     is_unchanged: Callable[[str], bool] | None = None,
     may_be_empty: bool = False,
     avoided: Collection[str] = (),
+    on_update: OnUpdate = lambda _: None,
 ) -> tuple[str | None, Usage]:
     """Return the best draft (None if none was complete) and the usage of all drafts.
 
@@ -75,7 +77,7 @@ async def draft(
             break
         drawn = failed_attempts * limits.most + number
         asked = replace(wanted, temperature=_TEMPERATURE, seed=drawn) if drawn else wanted
-        response = await collect(client, asked, until=watch_for_loop())
+        response = await collect(client, asked, on_update, until=watch_for_loop())
         usage += response.usage
         end = first_round(response.text)
         if response.stop != "end" and end is None:

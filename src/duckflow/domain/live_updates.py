@@ -19,6 +19,12 @@ class ThinkingShown(Frozen):
     text: str
 
 
+class Writing(Frozen):
+    """The model has written `size` bytes that are not shown yet, such as part of a file."""
+
+    size: int
+
+
 class Waiting(Frozen):
     """The model is asked again, after `wait_s` seconds if given. `reason` is a catalogue key."""
 
@@ -32,4 +38,4 @@ class OutputPiece(Frozen):
     text: str
 
 
-LiveUpdate = ReplyPiece | ReplyVoid | ThinkingShown | Waiting | OutputPiece
+LiveUpdate = ReplyPiece | ReplyVoid | ThinkingShown | Writing | Waiting | OutputPiece

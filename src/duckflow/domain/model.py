@@ -149,6 +149,12 @@ class ThinkingPiece(Frozen):
     text: str
 
 
+class CallPiece(Frozen):
+    """Size in bytes of the next part of a call's arguments; the whole call follows."""
+
+    size: int
+
+
 class Retrying(Frozen):
     """The pieces so far are invalid: the call starts again after `wait_s` seconds."""
 
@@ -163,7 +169,7 @@ class StreamEnd(Frozen):
     usage: Usage = Usage.model_construct()
 
 
-ModelPiece = TextPiece | ThinkingPiece | Thought | ToolCall | Retrying | StreamEnd
+ModelPiece = TextPiece | ThinkingPiece | Thought | CallPiece | ToolCall | Retrying | StreamEnd
 
 
 class ModelClient(Protocol):

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from duckflow.domain.events import ActionFinished, Reply, RequestFinished, StoredEvent
-from duckflow.domain.live_updates import LiveUpdate, OutputPiece, ReplyPiece, ReplyVoid, ThinkingShown
+from duckflow.domain.live_updates import (
+    LiveUpdate,
+    OutputPiece,
+    ReplyPiece,
+    ReplyVoid,
+    ThinkingShown,
+    Waiting,
+)
 
 _MOST = 400_000
 _TAIL = 4_000
@@ -54,7 +61,7 @@ class LiveWriter:
             self._write({"output": what.text[-_TAIL:]})
         elif isinstance(what, ThinkingShown):
             self._write({"thinking": what.text})
-        elif what.wait_s:
+        elif isinstance(what, Waiting) and what.wait_s:
             self._write({"until": self._clock() + what.wait_s})
 
     def close(self) -> None:

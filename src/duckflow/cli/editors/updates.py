@@ -13,7 +13,7 @@ from duckflow.domain import events
 from duckflow.domain.decision import Action, Decision
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import Event, StoredEvent
-from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ReplyVoid, ThinkingShown, Waiting
+from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ReplyVoid, ThinkingShown, Waiting, Writing
 from duckflow.domain.questions.approval import Approval
 from duckflow.domain.work.plan import WorkStatus
 from duckflow.safety.files.encoding import decode
@@ -78,6 +78,8 @@ class SessionTranslator:
                 yield helpers.update_agent_thought_text(update.text)
             case Waiting():
                 yield helpers.update_agent_thought_text(waiting_line(update))
+            case Writing():
+                pass  # editors show their own sign of work
             case OutputPiece():
                 yield from self._add_output(update.text)
             case StoredEvent():

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-from duckflow.domain.live_updates import LiveUpdate, ReplyPiece, ReplyVoid, ThinkingShown, Waiting
+from duckflow.domain.live_updates import LiveUpdate, ReplyPiece, ReplyVoid, ThinkingShown, Waiting, Writing
 from duckflow.domain.model import (
+    CallPiece,
     ModelClient,
     ModelPiece,
     ModelRequest,
@@ -70,6 +71,8 @@ class CollectedResponse:
             case ToolCall():
                 self.calls.append(piece)
                 self._size += _size(piece.name) + _size(piece.arguments)
+            case CallPiece():
+                self._on_update(Writing(size=piece.size))
             case ThinkingPiece():
                 self._on_update(ThinkingShown(text=piece.text))
             case Thought():
@@ -99,6 +102,8 @@ class CollectedResponse:
         if shown:
             self._shown.append(shown)
             self._on_update(ReplyPiece(text=shown))
+        else:
+            self._on_update(Writing(size=_size(text)))
 
 
 async def collect(

@@ -212,7 +212,7 @@ class AnthropicResponse(WireResponse):
         if block := self._blocks.get(index):
             block.written += delta.text("partial_json") or delta.text("thinking")
             block.signature += delta.text("signature")
-        return self._pieces(delta.text("text"), delta.text("thinking"))
+        return self._pieces(delta.text("text"), delta.text("thinking"), delta.text("partial_json"))
 
     def _thoughts(self) -> Iterator[Thought]:
         """Yield thinking to send back later. Without a signature it is incomplete and would be refused."""

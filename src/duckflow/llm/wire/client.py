@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from duckflow.domain.errors import Unavailable
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import (
+    CallPiece,
     ModelPiece,
     ModelRequest,
     ModelTraits,
@@ -62,11 +63,12 @@ class WireResponse:
         yield from self._parts()
         yield StreamEnd(stop=self._stop, usage=self._usage)
 
-    def _pieces(self, text: str, thinking: str = "") -> list[ModelPiece]:
+    def _pieces(self, text: str, thinking: str = "", arguments: str = "") -> list[ModelPiece]:
         self._said = self._said or bool(text.strip())
         return [
             *([ThinkingPiece(text=thinking)] if thinking else []),
             *([TextPiece(text=text)] if text else []),
+            *([CallPiece(size=len(arguments.encode(errors="replace")))] if arguments else []),
         ]
 
 

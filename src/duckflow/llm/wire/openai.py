@@ -269,15 +269,17 @@ class OpenAIResponse(WireResponse):
         message = delta if delta.values else whole
         if reason or whole.values:
             self.finished, self._stop = True, STOPS.get(reason, "end")
+        arguments = ""
         for part in message.objects("tool_calls"):
             if not self._calls or not self._calls[-1].takes(part):
                 self._calls.append(_OpenCall(part))
             self._calls[-1].add(part.inner("function"))
+            arguments += part.inner("function").json("arguments")
         refusal = message.text("refusal")
         if refusal:
             self.finished, self._stop = True, "refusal"
         text = message.joined("content") + refusal
-        return self._pieces(text, self._think(message))
+        return self._pieces(text, self._think(message), arguments)
 
     def _parts(self) -> Iterator[ModelPiece]:
         for call in self._calls:

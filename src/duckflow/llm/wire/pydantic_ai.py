@@ -17,6 +17,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import (
+    CallPiece,
     ChatMessage,
     ModelPiece,
     ModelRequest,
@@ -106,8 +107,13 @@ class PydanticAIModel:
             piece = _piece(event)
             if piece is None:
                 continue
-            words = piece.arguments if isinstance(piece, ToolCall) else piece.text
-            size += len(words.encode("utf-8", "replace"))
+            match piece:
+                case ToolCall():
+                    size += len(piece.arguments.encode("utf-8", "replace"))
+                case TextPiece() | ThinkingPiece():
+                    size += len(piece.text.encode("utf-8", "replace"))
+                case CallPiece():
+                    pass  # the whole call follows
             if size > MAX_ANSWER_BYTES:
                 raise ProviderError(
                     "llm.too_large", address=self._endpoint.provider.name, detail=f"{size} bytes"
@@ -208,7 +214,7 @@ def _asked(
         yield parts.UserPromptPart([*pictures, message.text] if pictures else message.text)
 
 
-def _piece(event: object) -> TextPiece | ThinkingPiece | ToolCall | None:
+def _piece(event: object) -> TextPiece | ThinkingPiece | CallPiece | ToolCall | None:
     match event:
         case parts.PartStartEvent(part=parts.TextPart(content=text)) if text:
             return TextPiece(text=text)
@@ -218,6 +224,8 @@ def _piece(event: object) -> TextPiece | ThinkingPiece | ToolCall | None:
             return ThinkingPiece(text=text)
         case parts.PartDeltaEvent(delta=parts.ThinkingPartDelta(content_delta=text)) if text:
             return ThinkingPiece(text=text)
+        case parts.PartDeltaEvent(delta=parts.ToolCallPartDelta(args_delta=str(text))) if text:
+            return CallPiece(size=len(text.encode("utf-8", "replace")))
         case parts.PartEndEvent(part=parts.ToolCallPart() as call):
             written = call.args if isinstance(call.args, str) else call.args_as_json_str()
             return ToolCall(name=call.tool_name, arguments=written or "{}", id=call.tool_call_id)

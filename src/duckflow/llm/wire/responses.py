@@ -171,6 +171,8 @@ class ResponsesResponse(WireResponse):
         match kind:
             case "response.reasoning_summary_part.added" if event.count("summary_index"):
                 return self._pieces("", "\n\n")
+            case "response.function_call_arguments.delta":
+                return self._pieces("", "", event.text("delta"))
             case "response.function_call_arguments.done":
                 self._arguments[event.text("item_id")] = event.text("arguments")
             case "response.output_item.done":

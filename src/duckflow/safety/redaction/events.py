@@ -20,7 +20,14 @@ from duckflow.domain.events import (
     UserMessage,
 )
 from duckflow.domain.frozen import replace
-from duckflow.domain.live_updates import LiveUpdate, OutputPiece, ReplyPiece, ReplyVoid, ThinkingShown
+from duckflow.domain.live_updates import (
+    LiveUpdate,
+    OutputPiece,
+    ReplyPiece,
+    ReplyVoid,
+    ThinkingShown,
+    Writing,
+)
 from duckflow.domain.model import ChatMessage
 from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.redaction.patterns import NAME_NEEDLES
@@ -95,7 +102,7 @@ class LiveRedaction:
                 yield from (*self._thinking.flush(), *self._reply.flush(), what)
             case StoredEvent(event=RequestFinished() | ErrorReported(notice=False)):  # perhaps in mid-reply
                 yield from (*self._thinking.flush(), *self._reply.flush(), *self._output.flush(), what)
-            case StoredEvent(event=UsageReported()):
+            case Writing() | StoredEvent(event=UsageReported()):
                 yield from (*self._thinking.flush(), what)
             case StoredEvent(event=ActionFinished()):
                 yield from (*self._output.flush(), what)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from duckflow.domain.events import ActionFinished, RequestFinished, StoredEvent, UsageReported
 from duckflow.domain.frozen import replace
-from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ThinkingShown, Waiting
+from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ThinkingShown, Waiting, Writing
 from duckflow.domain.session_client import SessionUpdate, StatusChanged
 from duckflow.domain.state import AgentState
 from duckflow.domain.transitions import Step
@@ -65,6 +65,9 @@ class Activity:
                 if not self._thoughts:
                     self._thinks_since = self._clock()
                 self._thoughts.append(update.text)
+            case Writing():
+                self._waiting = None
+                self._written += update.size
             case Waiting():
                 self._waiting, self._waits_until = update, self._clock() + (update.wait_s or 0.0)
             case StoredEvent(event=RequestFinished()):
