@@ -51,7 +51,15 @@ async def test_J11_a_draft_that_goes_round_is_stopped_cut_and_used():
 
     asked = ModelRequest(output="Content", messages=())
     content, _ = await draft(
-        model, asked, prompt, check, DraftLimits(), failed_attempts=0, current=None, must_change=True
+        model,
+        asked,
+        prompt,
+        check,
+        DraftLimits(),
+        failed_attempts=0,
+        path="a.py",
+        current=None,
+        must_change=True,
     )
     assert content == HEAD + TESTS
     assert model.pieces_taken * 7 < len(HEAD + TESTS * 3)

@@ -8,6 +8,7 @@ from duckflow.domain.reduce.objective import begin_attempt, end_attempt, learn, 
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.work.checks import DOCTESTS, PARSING, CheckResult
 from duckflow.domain.work.objective import (
+    ContinuationContext,
     ExecutionPlan,
     RequirementItem,
     RequirementScore,
@@ -15,6 +16,7 @@ from duckflow.domain.work.objective import (
     TaskObjective,
 )
 from duckflow.i18n.catalogue import set_language, text
+from duckflow.services.plans import plain_continuation
 from duckflow.ui.output.text_width import width_of
 from duckflow.ui.views.events import Describer
 from duckflow.ui.views.goal import attempt_text, check_name, evaluation_text, goal_text, requirements_line
@@ -133,6 +135,7 @@ def test_J8_what_a_model_says_can_not_steer_the_terminal():
             [
                 "🎯 Requirements found: 2",
                 "🔁 Attempt 2: Write the test first",
+                "🔁 Attempt 2: what is still missing comes first",
                 "⚖ Not satisfied yet\n  ◐ it has a test\n  Missing: no test runs",
                 "⚖ Satisfied\n  Checks: 1 passed\n  Well done.",
             ],
@@ -142,6 +145,7 @@ def test_J8_what_a_model_says_can_not_steer_the_terminal():
             [
                 "🎯 要件を 2 件に整理しました",
                 "🔁 2 回目の試行: Write the test first",
+                "🔁 2 回目の試行: 足りない点から取りかかります",
                 "⚖ まだ足りません\n  ◐ it has a test\n  足りないもの: no test runs",
                 "⚖ 要件を満たしました\n  実行した確認: 1 件合格\n  Well done.",
             ],
@@ -154,9 +158,13 @@ def test_J9_requirements_attempts_and_verdicts_have_their_lines(language, lines)
     passed = CheckResult(kind="test", name="pytest", state="passed")
     done = SatisfactionEvaluation(overall_score=0.91, done=True, quality_assessment="Well done.")
     plan = ExecutionPlan(strategy="Write the\ntest first")
+    by_program = plain_continuation(
+        ContinuationContext(score=0.2, needed=0.8, problems=("check of a.py: failed",))
+    )
     assert [
         requirements_line(RequirementsFound(requirements=items)),
         attempt_text(AttemptPlanned(number=2, plan=plan, told="")),
+        attempt_text(AttemptPlanned(number=2, plan=by_program, told="")),
         evaluation_text(Evaluated(iteration=1, evaluation=VERDICT)),
         evaluation_text(Evaluated(iteration=2, evaluation=done, results=(passed,))),
     ] == lines

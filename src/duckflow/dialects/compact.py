@@ -278,6 +278,7 @@ class Compact:
             may_be_empty=path.endswith(_MAY_BE_EMPTY),
             avoided=refused,
             on_update=on_update,
+            path=path,
         )
         if content is None and refused:
             return saying(text_in(_language(state), "small.no_other", path=path), decided.calls)

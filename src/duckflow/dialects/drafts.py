@@ -10,6 +10,7 @@ from time import monotonic
 
 from duckflow.dialects.compact_prompt import ContentPrompt, with_blank_lines
 from duckflow.dialects.dialect import OnUpdate
+from duckflow.dialects.missing_imports import with_imports
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.model import ModelClient, ModelRequest, Usage
 from duckflow.domain.patterns import lazy_regex
@@ -55,6 +56,7 @@ async def draft(
     limits: DraftLimits,
     *,
     failed_attempts: int,
+    path: str,
     current: str | None,
     must_change: bool,
     is_unchanged: Callable[[str], bool] | None = None,
@@ -83,6 +85,7 @@ async def draft(
         if response.stop != "end" and end is None:
             continue
         content = with_blank_lines(current, inside_fence(prompt.beginning + response.text[:end], prompt))
+        content = with_imports(path, content)
         if (must_change or failed_attempts) and (
             content == current or (is_unchanged and is_unchanged(content))
         ):

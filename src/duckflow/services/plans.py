@@ -135,7 +135,7 @@ def plain_continuation(context: ContinuationContext) -> ExecutionPlan:
     """Return a plan for the next attempt without asking a model: do what is missing, most important first."""
     first, *_ = (*context.alternatives, *context.improvements, *context.problems, "another way than before")
     steps = tuple(cut(text, _STEP) for text in (context.improvements or context.problems)[:MOST_STEPS])
-    return with_lessons(ExecutionPlan(strategy=cut(first, _SHORT_LINE), steps=steps), context)
+    return with_lessons(ExecutionPlan(strategy=cut(first, _SHORT_LINE), steps=steps, plain=True), context)
 
 
 def with_lessons(plan: ExecutionPlan, context: ContinuationContext) -> ExecutionPlan:

@@ -241,7 +241,8 @@ def note_result(
 def begin_attempt(objective: TaskObjective, plan: ExecutionPlan) -> TaskObjective:
     """Record the strategy and steps of a new attempt, and the constraints that its plan adds."""
     steps = _lines(plan.steps)[:MOST_LINES]
-    current = replace(objective.current, strategy=_line(plan.strategy), plan=steps)
+    strategy = "" if plan.plain else _line(plan.strategy)
+    current = replace(objective.current, strategy=strategy, plan=steps)
     return learn(replace(objective, current=current), plan.constraints)
 
 

@@ -134,6 +134,8 @@ class ExecutionPlan(Frozen):
     risk: Risk = "low"
     constraints: tuple[str, ...] = ()
     avoid: tuple[str, ...] = ()
+    plain: bool = False
+    """True if the program made the plan: its strategy repeats what is missing, in words for the model."""
 
 
 class TriedList(Frozen):

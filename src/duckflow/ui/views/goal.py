@@ -45,6 +45,8 @@ def requirements_line(event: RequirementsFound) -> str:
 
 def attempt_text(event: AttemptPlanned) -> str:
     """Return the strategy of the next attempt."""
+    if event.plan.plain:
+        return text("evaluation.attempt_plain", number=event.number)
     return text("evaluation.attempt", number=event.number, strategy=_strategy(event.plan.strategy, _LONG))
 
 
