@@ -13,6 +13,7 @@ from duckflow.cli.plain_flags import (
     read_options,
     read_run_flags,
     with_command_first,
+    with_help_as_flag,
     with_run_named,
 )
 from fakes import warm
@@ -104,3 +105,15 @@ def test_a_conversation_with_nobody_at_the_keyboard_ends_without_a_fault(folder:
     )
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "Duckflow is using" in ended.stdout
+
+
+def test_M3_help_and_version_are_understood_as_words_too():
+    wanted = {
+        "help": "--help",
+        "help run": "run --help",
+        "help sessions list": "sessions list --help",
+        "version": "--version",
+        "run help": "run help",
+        "run version": "run version",
+    }
+    assert {line: " ".join(with_help_as_flag(line.split())) for line in wanted} == wanted

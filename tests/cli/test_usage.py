@@ -16,6 +16,7 @@ WRONG = {
     "frobnicate": "frobnicate というコマンドはありません",
     "rn x": "rn というコマンドはありません。run のことでしょうか？",
     "sessions lst": "lst というコマンドはありません。list のことでしょうか？",
+    "undo": "undo は会話の中で使うコマンドです。duckflow を起動して /undo と入力してください",
     "run exit": "「exit」はシェルの言葉で、タスクではありません",
     "run a b": "余分な引数があります: b",
     "sessions show": "ID が指定されていません",
@@ -46,7 +47,7 @@ def test_M4_usage_and_option_errors_are_in_the_language_of_the_user():
             "auto",
             "mode",
         }
-        known |= {"list", "hello", "model", "run", "sessions", "show", "resume"}
+        known |= {"undo", "list", "hello", "model", "run", "sessions", "show", "resume"}
         if code != 2 or words not in told or set(english) - known:
             wrong[arguments] = (code, told)
     assert not wrong

@@ -62,7 +62,7 @@ def _start() -> NoReturn:
         sys.exit(0)
     from duckflow.cli import plain_flags  # noqa: PLC0415 - imports nothing
 
-    sys.argv[1:] = plain_flags.with_command_first(plain_flags.with_run_named(sys.argv[1:]))
+    sys.argv[1:] = plain_flags.with_usual_words(sys.argv[1:])
     options = plain_flags.read_options(sys.argv[1:])
     run_options = plain_flags.read_run_flags(sys.argv[1:])
     from duckflow.cli.exit import run_to_end  # noqa: PLC0415 - as above

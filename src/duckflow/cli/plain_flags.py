@@ -87,6 +87,22 @@ def _is_request(word: str) -> bool:
     return not word.isascii() or any(map(str.isspace, word.strip()))
 
 
+def with_usual_words(arguments: Sequence[str]) -> list[str]:
+    """Return the command line in our own words, if other programs have other words for it."""
+    return with_command_first(with_run_named(with_help_as_flag(arguments)))
+
+
+def with_help_as_flag(arguments: Sequence[str]) -> list[str]:
+    """Replace `help`, `help COMMAND` and `version` with the flags that other programs have, too."""
+    match [*arguments]:
+        case ["help", *commands] if all(map(str.isalpha, commands)):
+            return [*commands, "--help"]
+        case ["version"]:
+            return ["--version"]
+        case others:
+            return others
+
+
 def with_run_named(arguments: Sequence[str]) -> list[str]:
     """Replace `-p` or `--print`, by which other agents are asked for one task, with our `run`."""
     before = [*arguments[: arguments.index("--")]] if "--" in arguments else [*arguments]

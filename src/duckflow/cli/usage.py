@@ -4,7 +4,7 @@ import difflib
 import io
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import redirect_stdout
 from typing import Any
 
@@ -94,8 +94,16 @@ def _message(error: TyperException) -> str:
 def _no_command(error: TyperException, name: str) -> str:
     context: Any = getattr(error, "ctx", None)
     group: Any = getattr(context, "command", None) or getattr(error, "cmd", None)
+    if getattr(context, "parent", None) is None and name.casefold() in _conversation_commands():
+        return text("usage.in_conversation", name=name)
     near = difflib.get_close_matches(name, getattr(group, "commands", ()), n=1)
     return text("usage.no_command_near" if near else "usage.no_command", name=name, nearest="".join(near))
+
+
+def _conversation_commands() -> Collection[str]:
+    from duckflow.ui.commands.table import COMMANDS  # noqa: PLC0415 - only after a mistake
+
+    return {name for command in COMMANDS.values() for name in (command.name, *command.aliases)}
 
 
 def _bad_value(error: TyperException) -> str:

@@ -10,7 +10,6 @@ from time import monotonic
 
 from duckflow.dialects.compact_prompt import ContentPrompt, with_blank_lines
 from duckflow.dialects.dialect import OnUpdate
-from duckflow.dialects.missing_imports import with_imports
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.model import ModelClient, ModelRequest, Usage
 from duckflow.domain.patterns import lazy_regex
@@ -71,6 +70,8 @@ async def draft(
     its current content is used only if there is no other; `is_unchanged` tells which ones count as equal.
     The `avoided` contents, which the user refused, are never used.
     """
+    from duckflow.dialects.missing_imports import with_imports  # noqa: PLC0415 - only for small models
+
     drafts: dict[str, DraftCheck] = {}
     unchanged: str | None = None
     usage, start = Usage(), monotonic()
