@@ -137,6 +137,8 @@ def test_recorded_solutions_and_repositories_hidden_in_git_ask_G10():
         ("MERGE_RR", b""): "low",
         ("rebase-apply/0002", b"diff --git a/.github/x b/.github/x"): "high",
         ("worktrees/w/rebase-apply/2", b"diff"): "high",
+        ("rebase-apply/patch", b"diff --git a/.github/x b/.github/x"): "high",
+        ("rebase-merge/update-refs", b"refs/heads/main\n"): "high",
         ("merge_x/config", steered): "high",
         ("BISECT_X/config", steered): "high",
         ("NOTES_MERGE_WORKTREE/r/config", steered): "high",
@@ -188,6 +190,35 @@ def test_a_to_do_list_of_any_length_may_only_pick_known_commits_G10():
     for path in (".git/sequencer/todo", ".git/worktrees/a/rebase-merge/git-rebase-todo.backup"):
         assert judge(created(path), after={path: b"exec evil\n"}).risk == "high", path
     assert judge(created(TODO), unreadable=(TODO,)).risk == "high"
+
+
+def options(*lines):
+    return "\n\t".join(("[options]", *lines)).encode()
+
+
+def test_how_a_rebase_or_cherry_pick_goes_on_names_only_ways_that_git_has_G10():
+    """Git takes any other strategy as the name of a program, and that name may contain slashes."""
+    rows = {
+        ("rebase-merge/strategy", b"ort\n"): "low",
+        ("rebase-merge/strategy", b"x/../../bin/sh"): "high",
+        ("rebase-merge/strategy", b"mine"): "high",
+        ("worktrees/w/rebase-merge/strategy", b"mine"): "high",
+        ("rebase-merge/strategy_opts", b" --ours --find-renames=50%\n"): "low",
+        ("rebase-merge/strategy_opts", b"'--theirs' 'diff-algorithm=histogram'"): "low",
+        ("rebase-merge/strategy_opts", b" --index-output=/home/me/.profile"): "high",
+        ("sequencer/opts", options("strategy = ort", "edit = true", "strategy-option = theirs")): "low",
+        ("sequencer/opts", options("strategy = x/../../bin/sh")): "high",
+        ("sequencer/opts", options("strategy-option = index-output=/home/me/.profile")): "high",
+        ("sequencer/opts", b"[options]\n\tstrategy = \"ort"): "high",
+        ("rebase-apply/apply-opt", b" '--whitespace=nowarn' '-C1'\n"): "low",
+        ("rebase-apply/apply-opt", b""): "low",
+        ("rebase-apply/apply-opt", b" '--build-fake-ancestor=/home/me/.profile'\n"): "high",
+        ("rebase-apply/apply-opt", b" '--directory=.github'\n"): "high",
+    }
+    found = {
+        (path, text): judge(created(f".git/{path}"), after={f".git/{path}": text}).risk for path, text in rows
+    }
+    assert found == rows
 
 
 SETTINGS = b"""\xef\xbb\xbf; comment

@@ -58,8 +58,20 @@ _STEP = lazy_regex(
 _QUOTED = lazy_regex(rb"(\s|'[^']*'|\\['!])*")
 """Names quoted for a shell: older versions of git let a shell read the file again."""
 
-_REPLAYED = lazy_regex(r"rr-cache/.*|merge_rr|rebase-apply/\d+")
-"""Recorded solutions and waiting patches: a later merge, commit or `git am` writes them into files."""
+_REPLAYED = lazy_regex(r"rr-cache/.*|merge_rr|rebase-apply/(\d+|patch)|rebase-merge/update-refs")
+"""Recorded solutions, waiting patches and branches: a later merge, commit, `git am` or rebase writes them."""
+
+_STRATEGY = lazy_regex(rb"(ort|recursive|resolve|octopus|ours|subtree)?")
+"""Ways to merge that are part of git. With another name git runs a program, whose name may lead anywhere."""
+
+_MERGE_OPTION = lazy_regex(
+    rb"(--)?(ours|theirs|patience|histogram|minimal|(no-)?renormalize|no-renames|find-renames(=\d+%?)?"
+    rb"|rename-threshold=\d+%?|diff-algorithm=\w+|subtree(=[\w./-]*)?"
+    rb"|ignore-(space-change|all-space|space-at-eol|cr-at-eol))"
+)
+_APPLY_OPTION = lazy_regex(rb"-C\d+|-p\d+|--whitespace=[\w-]+|--ignore-(space-change|whitespace)|--reject")
+_WORD = lazy_regex(rb"[^\s'\"\\]+")
+_OPTIONS = "options."
 
 _NESTED = lazy_regex(
     r"(objects|refs|logs|lfs|rebase-merge|rebase-apply|sequencer)/(.*/)?(config(\.worktree)?|commondir|hooks/.*)"
@@ -158,6 +170,8 @@ def _inside(effect: Effect, inside: str, before: ReadFile, after: ReadFile) -> G
     written = effect.kind != "deleted" and effect.type == "file"
     if written and any(_replays_or_steers(tail, effect.path, after) for tail in tails):
         return "git_program"
+    if written and not all(_continues_as_usual(tail, after(effect.path) or b"") for tail in tails):
+        return "git_program"
     if inside == "bisect_names" and not _QUOTED.fullmatch(after(effect.path) or b""):
         return "git_program"
     large = next(filter(None, map(_LFS.fullmatch, tails)), None)
@@ -167,6 +181,27 @@ def _inside(effect: Effect, inside: str, before: ReadFile, after: ReadFile) -> G
         lines = (after(effect.path) or b"").split(b"\n")
         return "ordinary" if all(_STEP.fullmatch(line.strip()) for line in lines) else "git_program"
     return "ordinary"
+
+
+def _continues_as_usual(tail: str, text: bytes) -> bool:
+    """Return whether a file that says how a rebase, cherry-pick or `git am` goes on names only usual ways."""
+    match tail:
+        case "rebase-merge/strategy":
+            return _STRATEGY.fullmatch(text.strip()) is not None
+        case "rebase-merge/strategy_opts":
+            return all(map(_MERGE_OPTION.fullmatch, _WORD.findall(text)))
+        case "rebase-apply/apply-opt":
+            return all(map(_APPLY_OPTION.fullmatch, _WORD.findall(text)))
+        case "sequencer/opts":
+            settings = read_settings(text) or [("", None)] * bool(text.strip())
+            return all(_is_usual_option(name, (value or "").encode()) for name, value in settings)
+        case _:
+            return True
+
+
+def _is_usual_option(name: str, value: bytes) -> bool:
+    pattern = {"options.strategy": _STRATEGY, "options.strategy-option": _MERGE_OPTION}.get(name)
+    return name.startswith(_OPTIONS) and (pattern is None or pattern.fullmatch(value) is not None)
 
 
 def _replays_or_steers(tail: str, path: str, after: ReadFile) -> bool:
