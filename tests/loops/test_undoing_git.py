@@ -112,6 +112,18 @@ async def test_G8_what_the_user_staged_is_not_lost(folder: Path):
     assert [one.reason for one in report.left] == ["built_on"]
 
 
+@pytest.mark.parametrize("flag", ["--skip-worktree", "--assume-unchanged"])
+async def test_G8_what_the_user_told_git_to_leave_out_stays_so(folder: Path, flag: str):
+    prepared(folder)
+    (folder / "a.txt").write_text("mine\n")
+    git(folder, "add", "a.txt")
+    git(folder, "commit", "-qm", "mine")
+    made = "echo two > two.txt; git add .; git commit -qm two"
+    report = await after_undo(folder, made, meanwhile=(f"update-index {flag} a.txt",))
+    assert git(folder, "ls-files", "-v", "a.txt")[0] in "Sh"
+    assert [(one.path, one.reason) for one in report.left] == [(".git", "built_on")]
+
+
 async def test_G8_an_undone_commit_can_be_redone(folder: Path):
     prepared(folder)
     await after_undo(folder, "echo two > a.txt; git add .; git commit -qm two", redo=True)

@@ -13,7 +13,8 @@ from duckflow.safety.policy.git_config import ReadFile, UnreadableFile
 
 _HEADER = struct.Struct(">4sII")
 _STAT = 40
-_EXTENDED, _LONGEST, _INTENT = 0x4000, 0xFFF, 0x2000
+_EXTENDED, _LONGEST, _INTENT, _ASSUMED, _SKIPPED = 0x4000, 0xFFF, 0x2000, 0x8000, 0x4000
+_MALFORMED = (ValueError, IndexError, struct.error)
 _KNOWN = frozenset((b"TREE", b"REUC", b"UNTR", b"FSMN", b"EOIE", b"IEOT", b"link", b"sdir"))
 
 
@@ -26,13 +27,16 @@ class IndexEntry(NamedTuple):
 
 
 def entries_digest(path: str, data: bytes) -> str | None:
-    """Return the SHA-256 of the entries if the path is that of git's index and it can be read."""
+    """Return the SHA-256 of the entries if the path is that of git's index and it can be read.
+
+    What git alone notes of them, such as times, does not count, but what the user set does.
+    """
     if path.rpartition("/")[2] != "index" or ".git" not in path.split("/"):
         return None
     for algorithm in ("sha1", "sha256"):
-        with suppress(UnreadableFile):
-            found = sorted(read_index(path, {path: data}.get, algorithm))
-            return hashlib.sha256(repr(found).encode("utf-8", "surrogatepass")).hexdigest()
+        with suppress(*_MALFORMED):
+            if (found := _whole_index(data, algorithm)) is not None:
+                return hashlib.sha256(repr(found).encode()).hexdigest()
     return None
 
 
@@ -42,6 +46,8 @@ class _ReadEntry(NamedTuple):
     id: bytes
     stage: int
     intended: bool
+    settings: int
+    """Bits that only the user sets: the file counts as unchanged, or is not in the work tree."""
 
 
 def read_index(path: str, read: ReadFile, algorithm: str) -> frozenset[IndexEntry]:
@@ -51,23 +57,22 @@ def read_index(path: str, read: ReadFile, algorithm: str) -> frozenset[IndexEntr
         return frozenset()
     try:
         whole = _whole_index(data, algorithm)
-        if whole is not None:
-            return whole
-        return _as_entries(
-            _IndexReader(data, algorithm).entries(lambda name: read(f"{path.rpartition('/')[0]}/{name}"))
-        )
-    except (ValueError, IndexError, struct.error) as exc:
+        if whole is None:
+            folder = path.rpartition("/")[0]
+            whole = _IndexReader(data, algorithm).entries(lambda name: read(f"{folder}/{name}"))
+        return _as_entries(whole)
+    except _MALFORMED as exc:
         raise UnreadableFile(path) from exc
 
 
 @lru_cache(maxsize=2)
-def _whole_index(data: bytes, algorithm: str) -> frozenset[IndexEntry] | None:
+def _whole_index(data: bytes, algorithm: str) -> "tuple[_ReadEntry, ...] | None":
     """Return the entries of an index, None if it shares some with another file.
 
     The content after one command is that before the next one. A large index takes a second to read.
     """
     try:
-        return _as_entries(_IndexReader(data, algorithm).entries(_never_shared))
+        return tuple(_IndexReader(data, algorithm).entries(_never_shared))
     except _SharedIndex:
         return None
 
@@ -146,7 +151,8 @@ class _IndexReader:
                 _expect(not data[at:padded].strip(b"\0"))
                 at = padded
             _expect(at <= self._end)
-            yield _ReadEntry(name, mode, id_, flags >> 12 & 3, bool(more & _INTENT))
+            settings = flags & _ASSUMED | (more & _SKIPPED) >> 1
+            yield _ReadEntry(name, mode, id_, flags >> 12 & 3, bool(more & _INTENT), settings)
         self._places.append(at)
 
     def _extensions(self) -> Iterator[tuple[bytes, bytes]]:
