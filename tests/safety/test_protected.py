@@ -48,6 +48,10 @@ lefthook-local.json .lefthook-local.yml lefthook-local.toml .config/lefthook.yml
 captainhook.json grumphp.yml simple-git-hooks.json lint-staged.config.mjs .rusty-hook.toml hk.pkl
 .ycm_extra_conf.py .luarc.json rust-analyzer.toml .solargraph.yml .factorypath .nanorc .kakrc
 .builds/a.yml .drone.star .cirrus.star circle.yml bitrise.yml .packit.yaml .prow.yaml
+.scheme.init .csirc .singularrc profile.do autoexec.sas jupyter_server_config.py ipython_config.py .eclipserc
+.vimrc.local .exrc.lua coc-settings.json x.sublime-build .bsp/sbt.json .config/direnv/direnvrc
+action.yml azure-pipelines/build.yml Jenkinsfile.release vercel.json .gitlab-ci/x.yml screwdriver.yaml
+cline_mcp_settings.json JULES.md .devin/x .rovodev/x lib/sitecustomize/__init__.py usercustomize.pyc
 """
 GUARDED = [
     ".bashrc",
