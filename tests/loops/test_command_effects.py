@@ -1,6 +1,7 @@
 """What commands do is judged by what they did: each mode, each kind of effect (G3, G5, G8, G9, G10)."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -447,7 +448,7 @@ async def test_G9_caches_and_ignored_files_are_only_counted_and_can_be_undone_li
         assert await duck.app.chat.say("go") == "done"
         (ended,) = duck.of(ActionFinished)
         assert ended.text.splitlines()[-1] == (
-            "It changed: new src/work.py; changed src/build/core.py, src/build/new.py; "
+            "It changed: new src/build/new.py, src/work.py; changed src/build/core.py; "
             "and 7 ignored files (local.cfg, run.log, out/)."
         )
         assert set(ended.changed) == {"src/work.py", "src/build/core.py", "src/build/new.py"}
@@ -457,6 +458,30 @@ async def test_G9_caches_and_ignored_files_are_only_counted_and_can_be_undone_li
         assert not ignored & set(ended.changed)
         assert (await duck.app.undoing.undo()).left == ()
     assert without_objects(tree(folder)) == without_objects(before)
+
+
+async def test_G5_a_question_names_what_could_run_in_a_cache_and_counts_the_rest(folder: Path):
+    planted = "git init -q __pycache__/x; git -C __pycache__/x config core.pager ./evil"
+    command = (
+        f"echo 1 > a.txt; mkdir __pycache__; echo 1 | tee __pycache__/a.pyc > __pycache__/b.pyc; {planted}"
+    )
+    async with engine(folder, decision("", run(command)), decision("Done."), mode="ask") as duck:
+        assert await duck.app.chat.say("go") == "awaiting_approval"
+        shown = duck.state.approval.difference
+        assert "pager = ./evil" in shown
+        assert re.search(r"files in tool caches: \d+", shown)
+
+
+async def test_G3_sources_in_a_folder_with_the_name_of_a_build_folder_are_judged_like_others(folder: Path):
+    repository(folder)
+    (folder / "build").mkdir()
+    (folder / "build/deploy.sh").write_text("echo deploy\n")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "sources")
+    for command in ("echo evil >> build/deploy.sh", "echo evil > build/new.sh"):
+        async with engine(folder, decision("", run(command)), decision("Done."), mode="auto") as duck:
+            assert await duck.app.chat.say("go") == "awaiting_approval", command
+            assert duck.state.approval.reasons == ("executable",)
 
 
 async def test_caches_are_known_by_name_without_git(folder: Path):

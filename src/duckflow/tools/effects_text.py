@@ -29,8 +29,6 @@ def told_paths(effects: Effects) -> Iterator[str]:
     for effect in effects.effects:
         if effect.type != "folder" and not effect.ignored and not _of_git(effect):
             yield from filter(None, (effect.moved_from, effect.path))
-    for bulk in effects.bulk:
-        yield from bulk.sources
 
 
 def effects_line(fate: EffectsFate, effects: Effects, skip: Iterable[str] = ()) -> str:
@@ -57,10 +55,8 @@ def effects_told(effects: Effects, skip: Iterable[str] = ()) -> tuple[TextLine, 
             found[kind].append(f"{named}/" if one.type == "folder" else named)
     for bulk in effects.bulk:
         if not is_cache(bulk.path) and bulk.path not in skipped:
-            found["changed"] += bulk.sources
             kind = "deleted" if bulk.deleted == bulk.files else "changed"
-            rest = bulk.files - len(bulk.sources)
-            found[kind] += [f"{bulk.path}/ ({rest})"] if rest else []
+            found[kind].append(f"{bulk.path}/ ({bulk.files})")
     return tuple(line(f"action.{kind}", paths=_some(paths)) for kind, paths in found.items() if paths)
 
 
@@ -96,18 +92,14 @@ def _parts(shown: Sequence[Effect]) -> Iterator[str]:
 
 
 def _bulk_parts(bulk: Iterable[BulkEffect]) -> Iterator[str]:
-    for one in bulk:
-        if one.sources:
-            yield f"changed {some_of(map(printable, one.sources))}"
-        if not one.ignored and (rest := one.files - len(one.sources)):
-            yield f"{printable(one.path)}/ ({_files(rest)})"
+    yield from (f"{printable(one.path)}/ ({_files(one.files)})" for one in bulk if not one.ignored)
 
 
 def _ignored(single: Sequence[Effect], bulk: Iterable[BulkEffect]) -> str:
     """Return the number of changed ignored files with a few names, empty if all are caches."""
     files = [one.path for one in single if one.type != "folder"]
     folders = [one for one in bulk if one.ignored]
-    count = len(files) + sum(one.files - len(one.sources) for one in folders)
+    count = len(files) + sum(one.files for one in folders)
     telling = [
         path for path in (*files, *(f"{one.path}/" for one in folders)) if not is_cache(path.rstrip("/"))
     ]

@@ -69,8 +69,6 @@ class BulkEffect(Frozen):
     """Deleted files that git neither ignored nor a tool makes again. They count as deleted work."""
     kept: bool = True
     """False if what it deletes is too large to keep for undo, so that the user is asked."""
-    sources: tuple[str, ...] = ()
-    """Files that git tracks although their folder is named like a build folder. They count as work."""
 
 
 class DroppedEffect(Frozen):
@@ -120,13 +118,13 @@ class Effects(Frozen):
         return len(self.caches) == len(self.effects) + len(self.bulk) and not self.conflicts
 
     @property
-    def caches(self) -> frozenset["Effect | BulkEffect"]:
-        """New and changed caches that tools recreate. No question names them."""
-        new = [one for one in self.effects if one.kind in ("created", "changed")]
-        new_folders = [one for one in self.bulk if not one.deleted]
-        return frozenset(
-            one for one in (*new, *new_folders) if not TOOL_CACHES.isdisjoint(one.path.split("/"))
-        )
+    def caches(self) -> frozenset[Effect | BulkEffect]:
+        """New and changed caches that tools recreate. A question only counts their files.
+
+        A file in such a folder that is reported separately is none of them: it may run a program.
+        """
+        new = [one for one in self.bulk if not one.deleted]
+        return frozenset(one for one in new if not TOOL_CACHES.isdisjoint(one.path.split("/")))
 
 
 def identity_of(kind: FileType, digest: str | None) -> str | None:

@@ -261,6 +261,8 @@ def difference_shown(
         said += [text("approval.difference.deleted", count=bulk.deleted)] if bulk.deleted else []
         said += [] if bulk.undoable else [text("approval.difference.not_kept")]
         notes.append(text("risk.and").join(said))
+    unnamed = sum(one.files for one in effects.bulk if one in caches)
+    notes += [text("approval.difference.caches", count=unnamed)] if unnamed else []
     return "".join((*parts, *(f"({note})\n" for note in notes)))
 
 

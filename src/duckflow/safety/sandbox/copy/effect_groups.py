@@ -9,6 +9,7 @@ from duckflow.domain.files.effects import BulkEffect, Effect, Effects
 from duckflow.domain.frozen import replace
 from duckflow.safety.policy.effects import told_apart
 from duckflow.safety.policy.git_config import LedTo
+from duckflow.safety.policy.git_internals import folders_above
 from duckflow.safety.policy.protected import protection_of
 from duckflow.safety.sandbox.copy.copy_reader import CopyReader
 from duckflow.safety.sandbox.view.git_settings import ignored_by_commit, tracked_files
@@ -19,7 +20,7 @@ _BUILD_FOLDERS = CACHES | {
 }
 """Folders that tools create for themselves. `*.egg-info` counts, too."""
 
-_MOST_SOURCES = 1_000
+_MOST_LOST = 1_000
 _UNDOABLE_FILES = 2_000
 _UNDOABLE_BYTES = 32_000_000
 """Effects on a build folder above these limits are applied without being kept for undo."""
@@ -47,16 +48,18 @@ def group_effects(
     above = [None if led.covers(effect.path) else one for one, effect in zip(above, found, strict=True)]
     built = sorted({path for path in above if path is not None and not is_cache(path)})
     tracked = tracked_files(root, built, commit)
+    projects = frozenset(above for path in tracked for above in folders_above(path)).intersection(built)
     single: list[Effect] = []
     bulk: dict[str, list[Effect]] = {}
     for effect, folder in zip(found, above, strict=True):
         named = f"{effect.path}/" if effect.type == "folder" else effect.path
         out = effect.path not in tracked if folder in folders else named in ignored
         known = replace(effect, ignored=True) if out or is_cache(effect.path) else effect
-        (single if folder is None else bulk.setdefault(folder, [])).append(known)
+        own = folder in projects and not known.ignored  # the project keeps sources under such a name
+        (single if folder is None or own else bulk.setdefault(folder, [])).append(known)
     effects = Effects(
         effects=tuple(_pair_moves(single)),
-        bulk=tuple(_bulk_effect(path, within, tracked, folders) for path, within in bulk.items()),
+        bulk=tuple(_bulk_effect(path, within, folders) for path, within in bulk.items()),
         dropped=tuple(reader.dropped),
         conflicts=tuple(dict.fromkeys(reader.conflicts)),
         touched=tuple(reader.touched),
@@ -101,24 +104,20 @@ def loses_content(effect: Effect, folder: str) -> bool:
     return (effect.kind == "deleted" or replaced) and not is_cache(effect.path)
 
 
-def _bulk_effect(
-    path: str, within: list[Effect], tracked: frozenset[str], ignored: frozenset[str]
-) -> BulkEffect:
+def _bulk_effect(path: str, within: list[Effect], ignored: frozenset[str]) -> BulkEffect:
     files = sorted((one for one in within if one.type != "folder"), key=lambda one: one.path)
     size = sum(effect.size for effect in files)
     lost = [effect for effect in files if loses_content(effect, path)]
     few = len(files) <= _UNDOABLE_FILES and max(size, _size_before(files)) <= _UNDOABLE_BYTES
-    sources = any(name.startswith(f"{path}/") for name in tracked)
     return BulkEffect(
         path=path,
         files=len(files),
         size=size,
         deleted=sum(effect.kind == "deleted" for effect in files),
-        lost=tuple(one.path for one in lost if one.kind == "deleted" and not one.ignored)[:_MOST_SOURCES],
+        lost=tuple(one.path for one in lost if one.kind == "deleted" and not one.ignored)[:_MOST_LOST],
         kept=few or (len(lost) <= _UNDOABLE_FILES and _size_before(lost) <= _UNDOABLE_BYTES),
         undoable=few,
         ignored=path in ignored or is_cache(path),
-        sources=tuple(effect.path for effect in files if sources and not effect.ignored)[:_MOST_SOURCES],
     )
 
 
