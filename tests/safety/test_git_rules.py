@@ -209,7 +209,7 @@ def test_how_a_rebase_or_cherry_pick_goes_on_names_only_ways_that_git_has_G10():
         ("sequencer/opts", options("strategy = ort", "edit = true", "strategy-option = theirs")): "low",
         ("sequencer/opts", options("strategy = x/../../bin/sh")): "high",
         ("sequencer/opts", options("strategy-option = index-output=/home/me/.profile")): "high",
-        ("sequencer/opts", b"[options]\n\tstrategy = \"ort"): "high",
+        ("sequencer/opts", b'[options]\n\tstrategy = "ort'): "high",
         ("rebase-apply/apply-opt", b" '--whitespace=nowarn' '-C1'\n"): "low",
         ("rebase-apply/apply-opt", b""): "low",
         ("rebase-apply/apply-opt", b" '--build-fake-ancestor=/home/me/.profile'\n"): "high",

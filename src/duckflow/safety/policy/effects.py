@@ -1,5 +1,6 @@
 """Risk of applying a command's effects, by the same rules as for changes by a file tool (G2, G9)."""
 
+import codecs
 import os
 import posixpath
 import stat
@@ -33,6 +34,9 @@ SOURCE_SUFFIXES = (
     *(".py", ".pyw", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua", ".r", ".jl", ".md"),
 )
 """Suffixes of scripts started through their interpreter: a #! line matters only if they are executable."""
+
+_JOINED = 1_000_000
+"""Size in bytes of the largest changed file that is searched as a whole, not only in its new lines."""
 
 _SET_ID, _EXECUTE, _WORLD_WRITE = 0o6000, 0o111, 0o002
 _OF_REPOSITORY = frozenset(
@@ -177,7 +181,7 @@ class _EffectRules:
         return sum(
             one.type == "file"
             and one.path not in self._made
-            and (one.kind == "deleted" or (one.kind == "changed" and one.size == 0))
+            and (one.kind == "deleted" or _is_emptied(one))
             and ".git" not in one.path.split("/")
             for one in effects.effects
         ) + sum(map(self.lost_in, effects.bulk))
@@ -202,13 +206,16 @@ class _EffectRules:
             return
         if effect.kind == "deleted" and effect.path in self._made:
             return
-        if effect.kind == "moved" and effect.before == effect.after and not after & _EXECUTE & ~before:
+        named = EXECUTABLE.fullmatch(fold(effect.path))
+        was_named = EXECUTABLE.fullmatch(fold(effect.moved_from)) is not None
+        same = effect.kind == "moved" and effect.before == effect.after and not after & _EXECUTE & ~before
+        if same and (not named or was_named or before & _EXECUTE):
             return  # was executable before, under another name
         if effect.kind == "mode":
             runs = after & _EXECUTE and not before & _EXECUTE
         else:
             runs = (after if effect.kind != "deleted" else before) & _EXECUTE
-            runs = runs or EXECUTABLE.fullmatch(fold(effect.path))
+            runs = runs or named
         if runs:
             yield "built" if self._is_compiled(effect) else "executable"
 
@@ -229,16 +236,32 @@ class _EffectRules:
             yield "outside"
         elif protection_of(target) != "none":
             yield "protected"
+        if EXECUTABLE.fullmatch(fold(effect.path)) and not EXECUTABLE.fullmatch(fold(target)):
+            yield "executable"  # a system would run the file by this name
 
     def _by_content(self, effect: Effect) -> Iterator[str]:
         new = self._contents.after(effect.path)
         if not new or is_program(new):
             return
         old = self._contents.before(effect.moved_from or effect.path) if effect.before else None
-        runs = bool((effect.mode_after or 0) & _EXECUTE)
-        first_line = new.startswith(b"#!") and not (old or b"").startswith(b"#!")
-        if first_line and (runs or not effect.path.lower().endswith(SOURCE_SUFFIXES)):
-            yield "shebang"
+        if _is_script(effect.path, new, effect.mode_after):
+            was_script = old and _is_script(effect.moved_from or effect.path, old, effect.mode_before)
+            if not was_script:
+                yield "shebang"
         known = set((old or b"").split(b"\n"))
         added = b"\n".join(line for line in new.split(b"\n") if line not in known)
         yield from content_reasons(readable_text(added))
+        if old and added and effect.size <= _JOINED:  # a line may complete one that was there before
+            earlier = set(content_reasons(readable_text(old)))
+            yield from (one for one in content_reasons(readable_text(new)) if one not in earlier)
+
+
+def _is_emptied(effect: Effect) -> bool:
+    """Return whether next to nothing is left of a file."""
+    return effect.kind == "changed" and (effect.size <= 1 or effect.size * 20 < effect.size_before)
+
+
+def _is_script(path: str, content: bytes, mode: int | None) -> bool:
+    """Return whether a file names the program that runs it. Sources in some languages do so by habit."""
+    names_program = content.removeprefix(codecs.BOM_UTF8).startswith(b"#!")
+    return names_program and (bool((mode or 0) & _EXECUTE) or not path.lower().endswith(SOURCE_SUFFIXES))

@@ -14,6 +14,12 @@ _ELF = b"\x7fELF"
 _ELF_HEADERS = {1: (52, 32, "HHIIIIIHHH"), 2: (64, 56, "HHIQQQIHHH")}
 """By word size: sizes of the header and of a program header, and the fields after the first 16 bytes."""
 
+_ELF_ENTRIES = {1: ("IIIII", 0, 1, 4), 2: ("IIQQQQ", 0, 2, 5)}
+"""Fields of a program header, and the places of its type, of the offset and of the size in the file."""
+
+_LOADED, _LOADER = 1, 3
+_LONGEST_LOADER = 4096
+
 _SYSTEMS = (bytes(9), b"\3" + bytes(8))
 """Ends of the first 16 bytes: no system or Linux. Because of the zeros, shells don't take it for a script."""
 
@@ -52,7 +58,24 @@ def is_program(content: bytes) -> bool:
     kind, machine, _, _, table, _, _, header, entry, entries = struct.unpack_from(order + fields, content, 16)
     own_machine = struct.unpack_from(order + "H", ours, 18)[0]
     table_fits = entries > 0 and entry == entry_size and size <= table <= len(content) - entries * entry
-    return kind in _PROGRAM_TYPES and machine == own_machine and header == size and table_fits
+    if kind not in _PROGRAM_TYPES or machine != own_machine or header != size or not table_fits:
+        return False
+    return _can_be_loaded(content, order, range(table, table + entries * entry, entry))
+
+
+def _can_be_loaded(content: bytes, order: str, table: range) -> bool:
+    """Return whether the kernel accepts the program headers. What it refuses, a shell runs as a script."""
+    fields, *places = _ELF_ENTRIES[content[4]]
+    loads = False
+    for at in table:
+        entry = struct.unpack_from(order + fields, content, at)
+        kind, offset, size = (entry[place] for place in places)
+        loads = loads or kind == _LOADED
+        if kind == _LOADER:
+            named = content[offset : offset + size]
+            if not 1 < size <= _LONGEST_LOADER or len(named) != size or named[-1] != 0:
+                return False
+    return loads
 
 
 def readable_text(content: bytes) -> str:

@@ -35,18 +35,37 @@ _OPAQUE = frozenset(("inline_code", "unknown_program", "unclear", "environment")
 
 EXECUTABLE = lazy_regex(
     r".*\.(sh|bash|zsh|fish|ksh|csh|command|ps1|psm1|bat|cmd|exe|com|msi|scr|vbs|desktop|appimage|run|so|dylib|dll"
-    r"|pyd|jar|app|action|workflow|scpt|reg|hta|wsf)"
+    r"|pyd|jar|app|action|workflow|scpt|reg|hta|wsf|pif|cpl|msp|jse|vbe|wsh|sct|lnk|scf|ps1xml|cdxml|tool|terminal"
+    r"|inetloc|fileloc|flatpakref)"
 )
 """Names of files that a system or a program runs."""
 
 _SHEBANG = lazy_regex(r"^#!\s*/", re.MULTILINE)
-_PIPE_TO_SHELL = lazy_regex(
-    r"\b(curl|wget|fetch|iwr|invoke-webrequest|irm)\b[^\n|;&]{0,200}[|;&]{1,9}\s{0,99}(sudo\s{1,99})?"
-    r"(\S{0,99}/)?(ba|z|da|k|fi)?sh\b|\b(ba|z|da|k)?sh\s{1,99}(-c\s{1,99})?[\"']?(<\(|\$\()\s{0,99}(curl|wget)"
-    r"|\|\s{0,99}iex\b|base64\s{1,99}(-d|--decode|-D)[^\n|]{0,200}\|\s{0,99}(\S{0,99}/)?(ba|z|da|k)?sh\b",
-    re.IGNORECASE,
+_FETCH = r"\b(?:curl|wget|fetch|iwr|invoke-webrequest|irm|invoke-restmethod|aria2c|lwp-request)\b"
+_OPTIONS = r"(?:\s{1,99}-\S{1,99}){0,5}\s{1,99}"
+_PATH = r"(?:[\w.~/-]{0,99}/)?"
+_RUN = rf"\s{{0,99}}(?:sudo{_OPTIONS})?(?:{_PATH}env{_OPTIONS})?{_PATH}"
+_SHELL = r"(?:ba|z|da|k|fi|c|tc|a)?sh\b"
+_LANGUAGE = r"\b(?:python[\d.]{0,6}|perl|ruby|node|php)"
+_BARE = rf"{_LANGUAGE}(?:\s{{1,99}}-)?\s{{0,99}}(?:$|[;&|)\"'`])"
+"""Interpreters that run what they read, which they only do without the name of a module or file."""
+
+_READ = r"[\"']?(?:<\(|\$\(|`)\s{0,99}"
+_STAGES = r"[^\n|;&]{0,200}(?:\|[^\n|;&]{0,80}){0,3}"
+_FORMS = (
+    rf"{_FETCH}{_STAGES}[|;&]{{1,9}}{_RUN}{_SHELL}",
+    rf"{_FETCH}{_STAGES}\|{_RUN}{_BARE}",
+    rf"\b(?:{_SHELL}|{_LANGUAGE})\s{{1,99}}(?:-[a-z]{{1,9}}\s{{1,99}})?{_READ}{_FETCH}",
+    rf"(?:\b(?:eval|source)|(?:^|[\s;&|])\.)\s{{1,99}}{_READ}{_FETCH}",
+    rf"\biex\s{{0,99}}\({{0,2}}\s{{0,99}}(?:{_FETCH}|new-object\s{{1,99}}\S{{0,40}}webclient)",
+    r"\|\s{0,99}iex\b",
+    rf"base64\s{{1,99}}(?:-d|--decode|-D)[^\n|]{{0,200}}\|{_RUN}{_SHELL}",
 )
-_FETCHING = ("curl", "wget", "fetch", "iwr", "invoke-webrequest", "irm", "iex", "base64")
+_PIPE_TO_SHELL = lazy_regex("|".join(_FORMS), re.IGNORECASE | re.MULTILINE)
+_CONTINUED = lazy_regex(r"[ \t]{0,99}[\\`]\r?\n[ \t]{0,99}")
+"""End of a line that continues in the next one."""
+
+_FETCHING = ("curl", "wget", "fetch", "iwr", "invoke-", "irm", "iex", "base64", "aria2c", "lwp-request")
 """Words without which that pattern matches nothing. Looking for them takes a hundredth of its time."""
 
 _PRIVATE_KEY = lazy_regex(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY|PuTTY-User-Key-File|AGE-SECRET-KEY-1")
@@ -141,7 +160,7 @@ def _by_content(written: str, large_bytes: int) -> Iterator[str]:
 def content_reasons(written: str) -> Iterator[str]:
     """Yield reasons to ask that lie in new text itself, wherever it is written."""
     lowered = lower(written)
-    if any(word in lowered for word in _FETCHING) and _PIPE_TO_SHELL.search(written):
+    if any(word in lowered for word in _FETCHING) and _PIPE_TO_SHELL.search(_CONTINUED.sub(" ", written)):
         yield "pipe_to_shell"
     if _PRIVATE_KEY.search(written):
         yield "private_key"
