@@ -484,6 +484,18 @@ async def test_G3_sources_in_a_folder_with_the_name_of_a_build_folder_are_judged
             assert duck.state.approval.reasons == ("executable",)
 
 
+async def test_G3_a_file_that_the_user_changed_is_no_longer_its_own_to_delete(folder: Path):
+    steps = [run("echo 1 > made; echo 1 > other"), run("rm other"), run("rm made")]
+    answers = [one for step in steps for one in (decision("", step), decision("Done."))]
+    async with engine(folder, *answers, mode="edits") as duck:
+        assert await duck.app.chat.say("go") == "done"
+        assert await duck.app.chat.say("go on") == "done"
+        (folder / "made").write_text("a whole evening of work\n")
+        assert await duck.app.chat.say("go on") == "awaiting_approval"
+    assert not (folder / "other").exists()
+    assert (folder / "made").exists()
+
+
 async def test_caches_are_known_by_name_without_git(folder: Path):
     command = "mkdir -p __pycache__ && echo 1 > __pycache__/a.pyc; echo 1 > .coverage; echo more >> a.txt"
     async with engine(folder, decision("", run(command)), decision("Done."), mode="auto") as duck:

@@ -1,5 +1,6 @@
 """The risk of what a command did, by rules about effects (G2, G3, G9, G10)."""
 
+import hashlib
 import io
 import os
 import stat
@@ -7,6 +8,7 @@ import struct
 import subprocess
 import zipfile
 from pathlib import Path
+from types import MappingProxyType
 
 from duckflow.config.settings import GateSettings
 from duckflow.domain.files.effects import BulkEffect, DroppedEffect, Effect, Effects
@@ -23,7 +25,7 @@ CONFIG = "[core]\n\tbare = false\n\thooksPath = tools/hooks\n"
 BEFORE = {".git/config": CONFIG, ".git/HEAD": HEAD, "bare/HEAD": HEAD, "run.py": "#!/usr/bin/env python\n"}
 
 
-def judge(*effects, before=BEFORE, after=None, made=(), **rest):
+def judge(*effects, before=BEFORE, after=None, made=MappingProxyType({}), **rest):
     then = {path: text.encode() for path, text in before.items()}
     now = {**then, **{path: text.encode("latin-1") for path, text in (after or {}).items()}}
     return assess_effects(Effects(effects=effects, **rest), FileVersions(then.get, now.get), LIMITS, made)
@@ -292,9 +294,19 @@ def test_mass_deletion_asks_and_formatting_many_files_does_not_G3():
 
 
 def test_deleting_what_it_made_itself_is_nobodys_loss():
-    assert judge(deleted("reproduce.py"), made=("reproduce.py",)).risk == "low"
-    assert judge(deleted("try.sh", 0o755), made=("try.sh",)).risk == "low"
-    assert judge(*(deleted(f"{n}") for n in range(90)), made={f"{n}" for n in range(90)}).risk == "low"
+    assert judge(deleted("reproduce.py"), made={"reproduce.py": {"1"}}).risk == "low"
+    assert judge(deleted("try.sh", 0o755), made={"try.sh": {"1"}}).risk == "low"
+    assert judge(*(deleted(f"{n}") for n in range(90)), made={f"{n}": {"1"} for n in range(90)}).risk == "low"
+
+
+def test_deleting_what_the_user_changed_since_is_a_loss_G3():
+    assert judge(deleted("reproduce.py"), made={"reproduce.py": {"0"}}).reasons == ("delete",)
+    mine = {"build/a": "mine\n"}
+    bulk = BulkEffect(path="build", files=1, size=0, deleted=1, lost=("build/a",))
+    digest = hashlib.sha256(b"mine\n").hexdigest()
+    assert judge(bulk=(bulk,), before=mine, made={"build/a": {digest}}).risk == "low"
+    assert judge(bulk=(bulk,), before=mine, made={"build/a": {"0"}}).reasons == ("delete",)
+    assert judge(bulk=(bulk,), before=mine).reasons == ("delete",)
 
 
 def test_a_lot_of_new_content_asks():

@@ -1,6 +1,6 @@
 """Deletions by a small model: what the user's words do not ask for is asked about (SAFETY 24)."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.state import AgentState
@@ -43,14 +43,19 @@ def asks_to_delete(said: str) -> bool:
     return not bare and _WORDS.search(lowered) is not None
 
 
-def made_here(state: AgentState) -> frozenset[str]:
-    """Return files that this session created. Deleting one of them loses nothing of the user's.
+def made_here(state: AgentState) -> Mapping[str, frozenset[str]]:
+    """Return files that this session created, with the contents that it gave them.
 
-    A file that it only moved is not one of them.
+    Deleting such a content loses nothing of the user's. A file that it only moved is not one of them.
     """
     changes = [change for one in state.change_sets for change in one.changes]
     known = {change.before for change in changes if change.before is not None}
-    return frozenset(one.path for one in changes if one.before is None and one.after not in known)
+    made = {one.path for one in changes if one.before is None and one.after not in known}
+    found: dict[str, set[str]] = {}
+    for one in changes:
+        if one.path in made and one.after is not None:
+            found.setdefault(one.path, set()).add(one.after)
+    return {path: frozenset(contents) for path, contents in found.items()}
 
 
 async def _never() -> bool:

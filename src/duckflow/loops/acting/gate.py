@@ -118,7 +118,8 @@ class Gate:
         ruling = decide(state.mode, case._replace(remembered=proposal.granted or kept))
         _refuse_denied(ruling)
         own = made_here(state)
-        deletes = effect == "delete" and not own.issuperset(targets.before)
+        lost = (path for path, content in targets.before.items() if content not in own.get(path, ()))
+        deletes = effect == "delete" and any(lost)
         if deletes and ruling.verdict == "allow" and await self._deletions.unasked(state):
             ruling, kind = UNASKED, None
         # If a command works on a copy, the user is asked about its effects and not about the command.

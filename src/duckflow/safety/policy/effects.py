@@ -1,16 +1,19 @@
 """Risk of applying a command's effects, by the same rules as for changes by a file tool (G2, G9)."""
 
 import codecs
+import hashlib
 import os
 import posixpath
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from itertools import pairwise
+from types import MappingProxyType
 from typing import NamedTuple
 
 from duckflow.config.settings import GateSettings
-from duckflow.domain.files.effects import BulkEffect, Effect, Effects
+from duckflow.domain.files.effects import BulkEffect, Effect, Effects, identity_of
 from duckflow.domain.frozen import replace
 from duckflow.safety.paths import fold
 from duckflow.safety.policy.executables import is_compiled, is_program, readable_text
@@ -46,6 +49,12 @@ _RUN_BY_TOOLS = {(".yarn", "releases"), (".yarn", "plugins"), (".gradle", "init.
 """Folders inside build folders whose files a tool runs, while it only builds the others."""
 
 
+MadeFiles = Mapping[str, Collection[str]]
+"""Files that a session made, with the contents that it gave them, as `identity_of` returns these."""
+
+_NOTHING_MADE: MadeFiles = MappingProxyType({})
+
+
 class FileVersions(NamedTuple):
     """Two functions that read any file of the workspace: its content before and after the command."""
 
@@ -56,10 +65,10 @@ class FileVersions(NamedTuple):
 
 
 def assess_effects(
-    effects: Effects, contents: FileVersions, limits: GateSettings, made: Collection[str] = ()
+    effects: Effects, contents: FileVersions, limits: GateSettings, made: MadeFiles = _NOTHING_MADE
 ) -> Assessment:
-    """Return the risk of applying effects. Deleting a path in `made` loses no data of the user."""
-    rules = _EffectRules(contents, effects, frozenset(made))
+    """Return the risk of applying effects. Deleting what is in `made` loses no data of the user."""
+    rules = _EffectRules(contents, effects, made)
     found = ["write" if effects.effects or effects.bulk else "looks"]
     by_path: dict[str, tuple[str, ...]] = {}
     size, large = 0, limits.large_bytes * TIMES_LARGE
@@ -89,7 +98,7 @@ def assess_effects(
 
 def git_findings(changes: Collection[Effect], contents: FileVersions) -> Iterator[str]:
     """Yield the findings about git on changes by a file tool, by the rules for commands."""
-    rules = _EffectRules(contents, Effects(effects=tuple(changes)), frozenset())
+    rules = _EffectRules(contents, Effects(effects=tuple(changes)), _NOTHING_MADE)
     yield from (one for change in changes for one in rules.checked_git(change))
     yield from (reason for _, reasons, _ in rules.in_git() for reason in reasons)
 
@@ -104,7 +113,7 @@ def told_apart(path: str) -> bool:
 
 
 class _EffectRules:
-    def __init__(self, contents: FileVersions, effects: Effects, made: frozenset[str]) -> None:
+    def __init__(self, contents: FileVersions, effects: Effects, made: MadeFiles) -> None:
         self._contents = contents
         self._made = made
         self._effects = effects.effects
@@ -166,7 +175,7 @@ class _EffectRules:
         if git is not None:
             yield "write" if git == "ordinary" else git
             return
-        yield "delete" if effect.kind == "deleted" and effect.path not in self._made else "write"
+        yield "delete" if effect.kind == "deleted" and not self._is_made(effect) else "write"
         for path in filter(None, (effect.path, effect.moved_from)):
             yield from self._by_place(path)
         yield from self._by_mode(effect)
@@ -180,14 +189,26 @@ class _EffectRules:
     def lost_files(self, effects: Effects) -> int:
         return sum(
             one.type == "file"
-            and one.path not in self._made
+            and not self._is_made(one)
             and (one.kind == "deleted" or _is_emptied(one))
             and ".git" not in one.path.split("/")
             for one in effects.effects
         ) + sum(map(self.lost_in, effects.bulk))
 
     def lost_in(self, bulk: BulkEffect) -> int:
-        return sum(path not in self._made for path in bulk.lost)
+        return sum(not self._is_made_in_bulk(path) for path in bulk.lost)
+
+    def _is_made(self, effect: Effect) -> bool:
+        """Return whether the content that goes is one that this session gave the file."""
+        return identity_of(effect.type, effect.before) in self._made.get(effect.path, ())
+
+    def _is_made_in_bulk(self, path: str) -> bool:
+        if path not in self._made:
+            return False
+        with suppress(UnreadableFile):
+            content = self._contents.before(path)
+            return content is not None and hashlib.sha256(content).hexdigest() in self._made[path]
+        return False
 
     def _by_place(self, path: str) -> Iterator[str]:
         protection = protection_of(path)
@@ -204,7 +225,7 @@ class _EffectRules:
             yield "rights"
         if effect.type != "file":
             return
-        if effect.kind == "deleted" and effect.path in self._made:
+        if effect.kind == "deleted" and self._is_made(effect):
             return
         named = EXECUTABLE.fullmatch(fold(effect.path))
         was_named = EXECUTABLE.fullmatch(fold(effect.moved_from)) is not None
