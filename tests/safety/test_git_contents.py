@@ -251,6 +251,11 @@ ENTERING = (
     f"git update-index --split-index; {STAGED}",
     f"{STAGED}; mv .git/index .git/x; cp .git/x .git/index; rm .git/x",
 )
+OVERLOOKING = (
+    "git update-index --skip-worktree d0/e0/0",
+    "git update-index --assume-unchanged d0/e0/0",
+    "git update-index --split-index; git update-index --skip-worktree d0/e0/0",
+)
 LOSING = (
     "rm -f .git/objects/pack/*",
     "git unpack-objects < $(ls .git/objects/pack/*.pack); rm -f .git/objects/pack/*",
@@ -322,6 +327,7 @@ def test_what_enters_through_the_index_and_refs_asks_like_files_and_everyday_wor
     assert not passed
     asked = [(one, found) for one in EVERYDAY if (found := reasons(one))]
     assert not asked
+    assert [reasons(one) for one in OVERLOOKING] == [("overlooked",)] * 3
 
 
 GAPS = {

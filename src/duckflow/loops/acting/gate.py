@@ -31,7 +31,7 @@ from duckflow.safety.policy.protected import (
     strongest,
     within,
 )
-from duckflow.safety.policy.risk import ActionFacts, Assessment, added_text, assess, rate
+from duckflow.safety.policy.risk import ActionFacts, Assessment, added_text, assess, rate, text_around
 from duckflow.safety.sandbox.view.levels import Sandbox
 from duckflow.tools.catalogue import Proposal, ResolvedCall
 from duckflow.tools.plans.task_lists import RUN_LIST
@@ -234,6 +234,7 @@ class Gate:
             secret_place=targets.outside is not None and targets.outside.closed,
             executable=targets.executable or _SCRIPT.match(proposal.content or "") is not None,
             written=added_text(proposal.difference) if call.tool.effect == "write" else "",
+            around=text_around(proposal.difference) if call.tool.effect == "write" else ("", ""),
             many_files=files > self._settings.many_files,
             command=proposal.command,
             network=proposal.network,

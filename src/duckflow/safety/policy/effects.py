@@ -28,7 +28,7 @@ from duckflow.safety.policy.git_contents import (
 from duckflow.safety.policy.git_internals import git_reason, led_to_by_git
 from duckflow.safety.policy.homoglyphs import is_lookalike
 from duckflow.safety.policy.protected import folded, is_environment_program, protection_of
-from duckflow.safety.policy.risk import EXECUTABLE, Assessment, content_reasons, rate
+from duckflow.safety.policy.risk import EXECUTABLE, Assessment, completed_reasons, content_reasons, rate
 
 TIMES_LARGE = 50
 """A command may write this many times more than a file tool, because lock files and test data are long."""
@@ -273,8 +273,7 @@ class _EffectRules:
         added = b"\n".join(line for line in new.split(b"\n") if line not in known)
         yield from content_reasons(readable_text(added))
         if old and added and effect.size <= _JOINED:  # a line may complete one that was there before
-            earlier = set(content_reasons(readable_text(old)))
-            yield from (one for one in content_reasons(readable_text(new)) if one not in earlier)
+            yield from completed_reasons(readable_text(old), readable_text(new))
 
 
 def _is_emptied(effect: Effect) -> bool:

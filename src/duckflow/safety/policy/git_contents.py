@@ -18,7 +18,7 @@ from duckflow.domain.files.effects import Effect
 from duckflow.domain.patterns import lazy_regex
 from duckflow.safety.paths import fold
 from duckflow.safety.policy.git_config import GitPlaces, ReadFile, UnreadableFile, read_settings
-from duckflow.safety.policy.git_index import read_index
+from duckflow.safety.policy.git_index import read_index, watched_files
 from duckflow.safety.policy.git_internals import GIT, folders_above, is_head
 
 _INSIDE = (
@@ -131,6 +131,8 @@ class GitContents:
         try:
             found = repository.indexed(wanted) if isinstance(wanted, str) else repository.introduced([wanted])
             self.contents[source] += found
+            if isinstance(wanted, str) and repository.overlooks(wanted):
+                self.findings[source].add("overlooked")
         except UnreadableFile:
             self.findings[source].add("unseen")
 
@@ -315,6 +317,11 @@ class _Repository:
             steps = [_TreeStep(one.path.rstrip("/"), one.id, ()) for one in folders]
             return [one for one in files if one not in folders] + self.introduced(steps)
         raise UnreadableFile(path)
+
+    def overlooks(self, path: str) -> bool:
+        """Return whether an index tells git to overlook changes of a file that it noticed before."""
+        noticed = watched_files(path, self._before, self._algorithm)
+        return not noticed.isdisjoint(watched_files(path, self._after, self._algorithm, watched=False))
 
     def introduced(self, steps: list[_TreeStep]) -> list[GitContent]:
         """Return the files in these trees that the trees they are compared with do not contain."""

@@ -3,7 +3,7 @@
 import hashlib
 import stat
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import pairwise
@@ -52,17 +52,34 @@ class _ReadEntry(NamedTuple):
 
 def read_index(path: str, read: ReadFile, algorithm: str) -> frozenset[IndexEntry]:
     """Return the entries of an index, of all stages. Raise UnreadableFile unless it is as git writes it."""
+    return frozenset(
+        IndexEntry(_text(one.name), one.mode, one.id.hex()) for one in _entries(path, read, algorithm)
+    )
+
+
+def watched_files(path: str, read: ReadFile, algorithm: str, *, watched: bool = True) -> frozenset[str]:
+    """Return the files whose changes git notices, or (False) those that the index tells it to overlook."""
+    return frozenset(
+        _text(one.name) for one in _entries(path, read, algorithm) if bool(one.settings) != watched
+    )
+
+
+def _entries(path: str, read: ReadFile, algorithm: str) -> "Sequence[_ReadEntry]":
     data = read(path)
     if data is None:
-        return frozenset()
+        return ()
     try:
         whole = _whole_index(data, algorithm)
         if whole is None:
             folder = path.rpartition("/")[0]
             whole = _IndexReader(data, algorithm).entries(lambda name: read(f"{folder}/{name}"))
-        return _as_entries(whole)
     except _MALFORMED as exc:
         raise UnreadableFile(path) from exc
+    return whole
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")
 
 
 @lru_cache(maxsize=2)
@@ -83,12 +100,6 @@ class _SharedIndex(Exception):
 
 def _never_shared(name: str) -> bytes | None:
     raise _SharedIndex(name)
-
-
-def _as_entries(entries: Iterable["_ReadEntry"]) -> frozenset[IndexEntry]:
-    return frozenset(
-        IndexEntry(one.name.decode("utf-8", "surrogateescape"), one.mode, one.id.hex()) for one in entries
-    )
 
 
 class _IndexReader:

@@ -24,7 +24,7 @@ _FINDINGS: dict[Risk, str] = {
         outside protected executable lookalike
         many_files large shebang pipe_to_shell private_key secret
         network removes discards rights installs inline_code secrets environment unknown_program unclear
-        mass_deletion git_program repository mask conflict unseen unkept""",
+        mass_deletion git_program repository mask overlooked conflict unseen unkept""",
     "forbidden": "own secret_place",
 }
 RISKS: dict[str, Risk] = {finding: risk for risk, found in _FINDINGS.items() for finding in found.split()}
@@ -95,6 +95,8 @@ class ActionFacts(Frozen):
     """True if one of the files has an executable bit."""
     written: str = ""
     """New text that would be written to files."""
+    around: tuple[str, str] = ("", "")
+    """Text before and after the change, with the lines around it, which new ones may complete."""
     many_files: bool = False
     command: str | None = None
     network: bool = False
@@ -108,7 +110,7 @@ class ActionFacts(Frozen):
 
 def assess(facts: ActionFacts, places: Places, large_bytes: int) -> Assessment:
     """Return the risk of an action."""
-    found = [*facts.findings, *_by_place(facts), *_by_content(facts.written, large_bytes)]
+    found = [*facts.findings, *_by_place(facts), *_by_content(facts, large_bytes)]
     if facts.effect == "execute":
         found += read_risks(facts.command or "", places)
     else:
@@ -147,7 +149,8 @@ def _by_place(facts: ActionFacts) -> Iterator[str]:
         yield "many_files"
 
 
-def _by_content(written: str, large_bytes: int) -> Iterator[str]:
+def _by_content(facts: ActionFacts, large_bytes: int) -> Iterator[str]:
+    written = facts.written
     if not written:
         return
     if len(written.encode("utf-8", "surrogatepass")) > large_bytes:
@@ -155,6 +158,14 @@ def _by_content(written: str, large_bytes: int) -> Iterator[str]:
     if _SHEBANG.search(written):
         yield "shebang"
     yield from content_reasons(written)
+    before, after = facts.around
+    yield from completed_reasons(before, after)
+
+
+def completed_reasons(before: str, after: str) -> Iterator[str]:
+    """Yield reasons to ask that lie in a text as a whole, but not in the text before the change."""
+    known = set(content_reasons(before))
+    yield from (one for one in content_reasons(after) if one not in known)
 
 
 def content_reasons(written: str) -> Iterator[str]:
@@ -174,8 +185,19 @@ def added_text(difference: str) -> str:
     return "\n".join(line[1:] for line in changed_lines(difference) if line.startswith("+"))
 
 
+def text_around(difference: str) -> tuple[str, str]:
+    """Return the text that a diff shows, before and after the change."""
+    lines = _lines_of(difference)
+    before, after = ("\n".join(one[1:] for one in lines if one.startswith((" ", sign))) for sign in "-+")
+    return before, after
+
+
 def changed_lines(difference: str) -> list[str]:
     """Return the added and removed lines of a diff, with their signs and without the file names."""
+    return [line for line in _lines_of(difference) if line.startswith(("+", "-"))]
+
+
+def _lines_of(difference: str) -> list[str]:
     lines = difference.split("\n")
     start = next((place for place, line in enumerate(lines) if line.startswith("@@")), len(lines))
-    return [line for line in lines[start:] if line.startswith(("+", "-"))]
+    return lines[start:]
