@@ -484,6 +484,15 @@ async def test_G3_sources_in_a_folder_with_the_name_of_a_build_folder_are_judged
             assert duck.state.approval.reasons == ("executable",)
 
 
+@pytest.mark.xfail(strict=True, reason="known gap: see docs/safety.md")
+async def test_G3_a_compiled_file_that_does_not_fit_its_source_asks(folder: Path):
+    """Python runs it in place of the source, if the source's time and size stand in it."""
+    (folder / "a.py").write_text("x = 1\n")
+    command = "mkdir __pycache__; echo evil > __pycache__/a.cpython-311.pyc"
+    async with engine(folder, decision("", run(command)), decision("Done."), mode="auto") as duck:
+        assert await duck.app.chat.say("go") == "awaiting_approval"
+
+
 async def test_G3_a_file_that_the_user_changed_is_no_longer_its_own_to_delete(folder: Path):
     steps = [run("echo 1 > made; echo 1 > other"), run("rm other"), run("rm made")]
     answers = [one for step in steps for one in (decision("", step), decision("Done."))]
