@@ -11,6 +11,8 @@ ASKING = [
     ".git/config",
     ".git/hooks/pre-commit",
     "sub/.git/HEAD",
+    "_darcs/prefs/defaults",
+    ".fslckout",
     ".GIT/config",
     ".Git",
     "．git/config",
@@ -51,6 +53,7 @@ captainhook.json grumphp.yml simple-git-hooks.json lint-staged.config.mjs .rusty
 .scheme.init .csirc .singularrc profile.do autoexec.sas jupyter_server_config.py ipython_config.py .eclipserc
 .vimrc.local .exrc.lua coc-settings.json x.sublime-build .bsp/sbt.json .config/direnv/direnvrc
 action.yml azure-pipelines/build.yml Jenkinsfile.release vercel.json .gitlab-ci/x.yml screwdriver.yaml
+.psqlrc-14 .tmux.conf.local .local/bin/ls .cargo/env .config/i3/config .arcconfig
 cline_mcp_settings.json JULES.md .devin/x .rovodev/x lib/sitecustomize/__init__.py usercustomize.pyc
 """
 GUARDED = [
