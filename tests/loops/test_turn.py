@@ -22,6 +22,7 @@ from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.transitions import Status, Step
 from fakes.engine import action, decision, engine
 from fakes.gate import Gate
+from fakes.long_work import run
 from fakes.rows import every_row
 
 
@@ -106,6 +107,40 @@ async def test_A4_a_failed_look_stops_nothing_and_is_told_before_the_work_counts
         assert [one.outcome for one in duck.of(ActionFinished)] == ["failed", "ok"]
         assert len(duck.of(DecisionMade)) == 2
     assert (folder / "one.txt").exists()
+
+
+@every_row(
+    ("later", "runs"),
+    [
+        ("git commit -m x", False),
+        ("echo x > made.txt", False),
+        ("make test; git commit -m x", False),
+        ("cat one.txt", True),
+        ("make test", True),
+    ],
+)
+async def test_A4_tests_that_fail_hold_back_what_the_answer_would_have_recorded(
+    folder: Path, later: str, runs: bool
+):
+    """The commit that a model sends beside its tests is not made; looks and other tests still run."""
+    (folder / "Makefile").write_text("test:\n\texit 1\n")
+    first = decision(
+        "",
+        run("make test"),
+        run(later),
+        action("write_file", path="three.txt", content="3\n"),
+        action("list_files"),
+    )
+    async with engine(folder, first, decision("I see.")) as duck:
+        await duck.app.chat.say("go")
+        failed = duck.of(ActionFinished)[0]
+        assert (failed.outcome, "shell.run" in failed.not_run) == ("ok", not runs)
+        assert "file_ops.write_file" in failed.not_run
+        ran = [one.operation for one in duck.of(ActionFinished)[1:3]]
+        assert ran[: 1 + runs] == ["shell.run"] * runs + ["file_ops.list_files"]
+        told = "\n".join(entry.text for entry in duck.state.transcript)
+        assert "Not run: " in told
+    assert not (folder / "three.txt").exists()
 
 
 async def test_a_failed_action_overrules_the_models_done(folder: Path):

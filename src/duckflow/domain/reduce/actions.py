@@ -154,10 +154,13 @@ def _progress(request: Request, event: ActionFinished) -> Request:
 def _after(state: AgentState, event: ActionFinished) -> AgentState:
     if event.task_id is not None:
         return replace(state, task_running=None)
+    dropped = range(len(state.queue)) if event.not_run_at is None else event.not_run_at
+    left = tuple(one for place, one in enumerate(state.queue) if place not in dropped)
     if event.outcome == "ok":
         # The model must see a failed command before the work can count as done.
         following = state.next_step if event.exit_code in (None, 0) else "continue"
-        ended = replace(state, running=None, status=Status.SUCCESS, queue=event.then + state.queue)
+        queue = event.then + (left if event.not_run else state.queue)
+        ended = replace(state, running=None, status=Status.SUCCESS, queue=queue)
         return replace(ended, next_step=following)
     if event.then:
         return replace(state, running=None, queue=event.then + state.queue)
@@ -167,6 +170,4 @@ def _after(state: AgentState, event: ActionFinished) -> AgentState:
         reminded = state.reminded or event.declined == "before"
         told = replace(state, running=None, queue=(), next_step="continue", closing="")
         return replace(told, status=Status.IN_PROGRESS, reminded=reminded, asks_instead=asks)
-    dropped = range(len(state.queue)) if event.not_run_at is None else event.not_run_at
-    left = tuple(one for place, one in enumerate(state.queue) if place not in dropped)
     return replace(state, running=None, status=Status.ERROR, queue=left, next_step="continue")

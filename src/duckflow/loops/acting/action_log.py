@@ -12,11 +12,14 @@ from duckflow.domain.files.changes import FileChange, ToolEffect
 from duckflow.domain.lines import line
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import head_and_tail, in_pieces
+from duckflow.evaluation.known_tests import is_test_command
 from duckflow.loops.session import SessionPart
 from duckflow.safety.files.access import Access, Permit, PlannedWrite
 from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.policy.command_risk import only_reads, similar_commands
 from duckflow.store.kept_files import ChangeOwner, KeptFiles
 from duckflow.tools.catalogue import Catalogue, ToolResult
+from duckflow.tools.shell import RUN
 
 RECENT = 12
 """Number of newest transcript entries whose results the model still sees."""
@@ -41,6 +44,15 @@ def failure_of(error: ToolError, path: str | None) -> ToolResult:
     return ToolResult(
         text=str(error), path=path, reason=line(error.key, **error.values) if error.key else None
     )
+
+
+def _command(action: Action) -> str:
+    return str(action.args.get("command", "")) if action.operation == RUN else ""
+
+
+def _only_checks(command: str) -> bool:
+    """Return whether a command only looks at files, or only runs more tests."""
+    return only_reads(command) or (is_test_command(command) and similar_commands(command) is not None)
 
 
 RESULT_LIMIT = 60_000
@@ -104,7 +116,7 @@ class ActionLog(SessionPart):
         done = changes if outcome == "ok" else self._workspace.paths.made_of(changes)
         seen = () if result.exact else (change.path for change in done if not change.ignored)
         changed = tuple(dict.fromkeys((*result.changed, *seen)))
-        dropped = () if outcome == "ok" or task_id or result.then else self._dropped(action)
+        dropped = () if task_id else self._dropped(action, outcome, result)
         if declined and not task_id:
             dropped = tuple(range(len(state.queue)))
         # Redact before cutting, because half a secret would not be recognized.
@@ -169,9 +181,16 @@ class ActionLog(SessionPart):
         except ToolError:
             return None
 
-    def _dropped(self, failed: Action) -> tuple[int, ...]:
-        """Return queue indexes of changing actions. After a failed change these do not run (A4)."""
-        return () if self._catalogue.only_looks(failed) else self._catalogue.changing(self._state.queue)
+    def _dropped(self, ended: Action, outcome: ActionOutcome, result: ToolResult) -> tuple[int, ...]:
+        """Return the queue indexes of the changes that do not run after a failed change or failed tests (A4)."""
+        queue = self._state.queue
+        if outcome != "ok":
+            looks = bool(result.then) or self._catalogue.only_looks(ended)
+            return () if looks else self._catalogue.changing(queue)
+        if not result.exit_code or not is_test_command(_command(ended)):
+            return ()
+        changing = self._catalogue.changing(queue)
+        return tuple(place for place in changing if not _only_checks(_command(queue[place])))
 
     async def keep_whole(self, ended: ActionFinished, result: ToolResult) -> None:
         """Keep the full text of a result that the model sees in part, without secrets, by its evidence id."""
