@@ -1,5 +1,7 @@
 """A language server for files in which `def NAME` defines, any word uses, and BROKEN is an error.
 
+It needs two seconds for each look at a text with SLOW in it, more than an edit waits.
+
 Arguments: a file that gets a line for each message, and how it behaves (see `MODES`).
 """
 
@@ -93,6 +95,8 @@ class FakeLanguageServer:
             self.texts.pop(params["textDocument"]["uri"], None)
 
     def _publish(self, uri, version) -> None:
+        if "SLOW" in self._text(uri):
+            time.sleep(2)
         found = [
             {"range": self._range(self._text(uri), at.start(), at.end()), "severity": 1, "message": at[0]}
             for at in re.finditer(r"BROKEN\w*", self._text(uri))

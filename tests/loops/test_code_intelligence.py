@@ -1,5 +1,6 @@
 """O5: code intelligence in a conversation: renames judged as one, findings, callers left behind."""
 
+import asyncio
 import json
 import os
 import sys
@@ -12,6 +13,7 @@ from duckflow.domain.events import ActionFinished, Evaluated
 from duckflow.domain.questions.approval import AnswerApproval
 from fakes import language_server
 from fakes.engine import action, decision, engine
+from fakes.gate import Gate
 from fakes.rows import every_row
 
 YES = AnswerApproval(yes=True)
@@ -131,6 +133,22 @@ async def test_o5_new_findings_come_with_the_edit_or_the_next_result_and_only_on
     assert [one.detail for one in checks[:1]] == ["two.fake:2: error: BROKEN_NOW"]
 
 
+async def test_o5_a_result_never_names_errors_of_an_earlier_text(tmp_path):
+    """The server still looks at the edit that mends the error: its last word was about the text before."""
+    folder, gate = project(tmp_path), Gate(tmp_path / "gate")
+    broken = action("edit_file", path="two.fake", edits=[{"find": "greet greet", "replace": "BROKEN"}])
+    mended = action("edit_file", path="two.fake", edits=[{"find": "BROKEN", "replace": "SLOW"}])
+    answers = (decision("", broken), gate.hold(decision("", mended)), decision("Done."))
+    async with engine(folder, *answers, **settings(folder)) as duck:
+        work = asyncio.create_task(duck.app.chat.say("mend it"))
+        await gate.wait_until_asked()
+        assert [one.detail for one in await duck.app.code.left()] == ["two.fake:1: error: BROKEN"]
+        gate.open()
+        await work
+        first, second = duck.of(ActionFinished)
+    assert "BROKEN" not in first.text + second.text
+
+
 async def test_o5_without_files_or_names_of_a_language_no_server_is_started(tmp_path):
     folder = project(tmp_path)
     write = action("write_file", path="notes.md", content="x\n")
@@ -197,3 +215,54 @@ async def test_o5_a_caller_left_behind_by_a_changed_signature_counts_against_don
         True,
     )
     assert 'Argument missing for parameter "b"' in result.detail
+
+
+GUESSED = """import random
+
+
+def pick(level):
+    moves = list(zip([1], [2]))
+    if not moves:
+        return None
+    return random.choice(moves)
+
+
+def place(row, column, stone):
+    return row + column
+
+
+"""
+KEPT = "print(place(1, 2, 3))\n"
+
+
+@pytest.mark.skipif(not BASEDPYRIGHT.exists(), reason="basedpyright is not installed")
+@every_row(
+    ("edits", "counts"),
+    [
+        (
+            [
+                {
+                    "find": KEPT,
+                    "replace": f"{KEPT}print(place(*pick(1), 3))\nmax([1], key=None, default='')()\n",
+                }
+            ],
+            False,
+        ),
+        ([{"find": "column, stone", "replace": "column, stone, colour"}], True),
+    ],
+)
+async def test_o5_a_call_in_new_code_that_a_server_doubts_is_no_proof_and_an_old_call_left_behind_is(
+    edits, counts, tmp_path
+):
+    """New code is judged by running it: types that nobody wrote down are guesses of the server."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "game.py").write_text(GUESSED + KEPT, "utf-8")
+    path = os.pathsep.join((str(BASEDPYRIGHT.parent), "/usr/bin", "/bin"))
+    edit = action("edit_file", path="game.py", edits=edits)
+    async with engine(folder, decision("", edit), *[decision("Done.")] * 3, path=path) as duck:
+        if (await duck.app.shell.sandbox()).level == "none":
+            pytest.skip("no sandbox here, so no language server is started")
+        await duck.app.chat.say("change the game")
+        (result,) = [one for one in duck.of(Evaluated)[0].results if one.kind == "diagnostic"]
+    assert (result.name, result.binding, "reportCallIssue" in result.detail) == ("basedpyright", counts, True)

@@ -6,7 +6,7 @@ definition whose first lines the edit changes are looked at, too. All of this ha
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError
@@ -51,7 +51,8 @@ class NewFindings:
         self._request = ""
         self._before: dict[str, Counter[Key]] = {}
         self._now: dict[str, tuple[Diagnostic, ...]] = {}
-        self._edited: set[str] = set()
+        self._lines_before: dict[str, frozenset[str]] = {}
+        """Lines of each edited file before the request, without white space around them."""
         self._told: set[tuple[str, Key]] = set()
         self._waiting: list[list[_Edit]] = []
         self._working: asyncio.Task[None] | None = None
@@ -62,14 +63,18 @@ class NewFindings:
             return
         self._request = request_id
         self._before = {path: Counter(one.key for one in found) for path, found in self._now.items()}
-        self._edited.clear()
+        self._lines_before.clear()
         self._told.clear()
 
     async def after(self, changes: Sequence[FileChange]) -> str:
-        """Take note of changes. Return new findings that the model has not seen, of these or earlier ones."""
+        """Take note of changes. Return new findings that the model has not seen, of these or earlier ones.
+
+        While a server still looks, its earlier findings may be those of an earlier text, so none are returned.
+        """
         edits = await run_in_thread(self._read, changes) if changes else []
         if edits:
-            self._edited.update(one.path for one in edits)
+            for one in edits:
+                self._lines_before.setdefault(one.path, _stripped((one.old or "").split("\n")))
             self._waiting.append(edits)
             servers = [self._servers.for_path(one.path) for one in edits]
             warm = all(one is not None and one.warm for one in servers)
@@ -77,7 +82,7 @@ class NewFindings:
                 self._working = asyncio.create_task(self._work())
             if warm:
                 await asyncio.wait([self._working], timeout=_MOMENT_S)
-        return self._news()
+        return self._news() if self._working is None or self._working.done() else ""
 
     async def left(self) -> tuple[CheckResult, ...]:
         """Return the new errors that are still there, as checks that failed."""
@@ -91,7 +96,8 @@ class NewFindings:
             except (TimeoutError, ToolError):
                 continue
         found = ((path, self._new(path, _ERROR)) for path in broken)
-        return tuple(self._result(path, errors) for path, errors in found if errors)[:_RESULTS]
+        left = [(path, errors) for path, errors in found if errors][:_RESULTS]
+        return tuple([self._result(path, errors, await self._kept_lines(path)) for path, errors in left])
 
     async def aclose(self) -> None:
         """Stop looking."""
@@ -234,13 +240,27 @@ class NewFindings:
         lines += [f"… {more} more; code.diagnostics lists those of a file"] if more else []
         return "\n".join(["New since this request began:", *lines])
 
-    def _result(self, path: str, errors: Sequence[Diagnostic]) -> CheckResult:
+    async def _kept_lines(self, path: str) -> frozenset[int]:
+        """Return the numbers of the lines of an edited file that stood there before the request."""
+        before = self._lines_before.get(path)
+        if not before:
+            return frozenset()
+        try:
+            text, _ = await run_in_thread(read_document, self._servers.workspace, path)
+        except ToolError:
+            return frozenset()
+        return frozenset(at for at, one in enumerate(text.split("\n"), 1) if one.strip() in before)
+
+    def _result(self, path: str, errors: Sequence[Diagnostic], kept: Collection[int]) -> CheckResult:
         server = self._servers.for_path(path)
         sure = server.sure if server else ()
-        left_behind = path not in self._edited
-        # In a file that was edited, an error may come from a package that is not installed here.
+        left_behind = path not in self._lines_before
+        # In a file that was edited, an error may come from a package that is not installed here, and one in
+        # a new line may be a type that the server only guesses: running the code tells. A call that stood
+        # there before no longer fits what the request changed.
         certain = (
-            one.code == _CALL or (left_behind and (sure is None or one.code in sure)) for one in errors
+            (left_behind and (sure is None or one.code in sure)) or (one.code == _CALL and one.line in kept)
+            for one in errors
         )
         why = "this file uses what the request changed, and was not adapted\n" if left_behind else ""
         return CheckResult(
@@ -257,6 +277,10 @@ async def _show_old(session: ServerSession, edits: Iterable[_Edit]) -> None:
     for one in edits:
         if one.old is not None:
             await session.show(one.path, one.old)
+
+
+def _stripped(lines: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(str.strip, lines))
 
 
 def _has_errors_at(found: Sequence[Diagnostic] | None, lines: Iterable[int]) -> bool:
