@@ -205,6 +205,23 @@ async def test_J2_the_run_of_a_command_that_changed_files_itself_is_the_last_run
     assert "before the last change" not in text
 
 
+async def test_J2_words_of_the_user_after_a_run_are_no_change_of_a_file(folder):
+    """The judge is told that they came later, and not that the run is older than the work."""
+    (folder / "a.txt").write_text("a\n")
+    script = play(
+        decision("", action("write_file", path="b.txt", content="b\n"), shell("echo tests passed")),
+        decision("", action("delete_file", path="a.txt")),
+        decision("b.txt is there, a.txt stays."),
+    )
+    with ModelServer(script) as server:
+        async with engine(folder, server=server, mode="edits") as duck:
+            assert await duck.app.chat.say("Make b.txt and remove a.txt") == "awaiting_approval"
+            await duck.app.chat.answer(AnswerApproval(yes=False, reason="keep a.txt"))
+        text = server.requests[-1].body["messages"][-1]["content"]
+    assert "(before the user's last message)\nshell.run: ok\nexit code 0\ntests passed" in text
+    assert "before the last change" not in text
+
+
 async def test_J2_removing_what_a_test_run_left_behind_makes_the_run_no_older(folder):
     text, _ = await judge_reads(
         folder,

@@ -83,7 +83,8 @@ def find_requirements(state: AgentState, event: events.RequirementsFound) -> Age
         return state
     if event.replaces:
         said = request.objective.added
-        fresh = TaskObjective(request=said, revision=request.objective.revision)
+        old = request.objective
+        fresh = TaskObjective(request=said, revision=old.revision, changed_at=old.changed_at)
         request = replace(
             request,
             text=said,
@@ -235,7 +236,7 @@ def note_result(
     if tried and not background:
         own = replace(tried[-1], changed=True, revision=revision)
         current = replace(current, tried=(*tried[:-1], own))
-    return replace(objective, current=current, revision=revision)
+    return replace(objective, current=current, revision=revision, changed_at=revision)
 
 
 def begin_attempt(objective: TaskObjective, plan: ExecutionPlan) -> TaskObjective:

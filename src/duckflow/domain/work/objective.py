@@ -202,7 +202,9 @@ class TaskObjective(Frozen):
     current: AttemptResult = AttemptResult(number=1)
     """Attempt in progress."""
     revision: int = 0
-    """Number of times files were changed."""
+    """Number of times files were changed, or may have been because the user was at work."""
+    changed_at: int = 0
+    """Revision at which an action last changed files."""
     learned_constraints: tuple[str, ...] = ()
     evaluation: SatisfactionEvaluation | None = None
     checks: tuple[CheckResult, ...] = ()

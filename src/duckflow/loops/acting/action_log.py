@@ -182,7 +182,7 @@ class ActionLog(SessionPart):
             return None
 
     def _dropped(self, ended: Action, outcome: ActionOutcome, result: ToolResult) -> tuple[int, ...]:
-        """Return the queue indexes of the changes that do not run after a failed change or failed tests (A4)."""
+        """Return queue indexes of the changes that do not run after a failed change or failed tests (A4)."""
         queue = self._state.queue
         if outcome != "ok":
             looks = bool(result.then) or self._catalogue.only_looks(ended)

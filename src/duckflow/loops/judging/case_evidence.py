@@ -205,9 +205,11 @@ def _found_by(
 def _last_runs(request: Request) -> Iterable[tuple[CommandRun, str]]:
     """Return each command's last run since the last change, or if none ran since, the last runs before it."""
     last = list({run.command.strip(): run for run in request.commands}.values())
-    current = [run for run in last if run.revision == request.objective.revision]
+    objective = request.objective
+    current = [run for run in last if run.revision >= objective.changed_at]
     if current or not request.changed:
-        return [(run, "") for run in current or last]
+        said = "(before the user's last message)\n"
+        return [(run, said if run.revision < objective.revision else "") for run in current or last]
     return [(run, "(before the last change of a file)\n") for run in last[-_BEFORE:]]
 
 

@@ -69,7 +69,7 @@ class NewFindings:
     async def after(self, changes: Sequence[FileChange]) -> str:
         """Take note of changes. Return new findings that the model has not seen, of these or earlier ones.
 
-        While a server still looks, its earlier findings may be those of an earlier text, so none are returned.
+        While a server still looks, its findings may be those of an earlier text, so none are returned.
         """
         edits = await run_in_thread(self._read, changes) if changes else []
         if edits:
