@@ -52,7 +52,10 @@ _LABELS = {
     "open_questions": "Open questions",
 }
 UNATTENDED = "No user is there to answer. What needs their consent (high risk, the network) ends the run.\n"
-_ASIDE = "reply to what they said, and they are asked again, or propose something else instead."
+_ASIDE = (
+    "reply to what they said, and they are asked again, or propose something else instead. "
+    "Besides yes and no they can answer a (always for this kind), or stop such questions by /mode edits."
+)
 _TASK = 120
 _STATUS = {
     Status.ERROR: ", the last action failed",

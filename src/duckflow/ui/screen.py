@@ -142,7 +142,7 @@ class Screen:
         if described.kind == "reply":
             self._reply(described.text)
             return
-        if described.kind == "note" and self._shown:
+        if described.kind in ("note", "setting") and self._shown:
             self._held.append(described)
             return
         if self._notices is not None and described.kind in _NOTICES:

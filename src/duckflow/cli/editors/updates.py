@@ -127,7 +127,7 @@ class SessionTranslator:
                 yield schema.SessionInfoUpdate(session_update="session_info_update", title=event.title)
             case _ if described is not None and described.kind == "error":
                 yield helpers.update_agent_message_text(f"{described.text}\n\n")
-            case _ if described is not None and described.kind in ("note", "undo", "outcome"):
+            case _ if described is not None and described.kind in ("note", "setting", "undo", "outcome"):
                 yield helpers.update_agent_thought_text(f"{described.text}\n\n")
             case _:
                 pass

@@ -31,7 +31,17 @@ from duckflow.ui.views.summary import RequestSummary
 from duckflow.ui.views.undo import recovered_text, rewound_text, undone_text
 
 EventKind = Literal[
-    "session", "message", "reply", "action", "question", "answer", "note", "undo", "error", "outcome"
+    "session",
+    "message",
+    "reply",
+    "action",
+    "question",
+    "answer",
+    "note",
+    "setting",
+    "undo",
+    "error",
+    "outcome",
 ]
 Tone = Literal["plain", "good", "bad", "warning", "quiet"]
 
@@ -287,7 +297,7 @@ def _answer_line(event: events.ApprovalAnswered) -> str:
     if event.edited is not None:
         return text("approval.edited")
     if event.allowed is not None:
-        return text("approval.always")
+        return text("approval.always", kind=kind_text(event.allowed))
     if event.yes:
         return text("approval.yes")
     if event.stopped:
@@ -363,10 +373,10 @@ _TABLE: Mapping[type[object], tuple[EventKind, Tone, Callable[[Any], str]]] = {
     events.ReviewFinished: ("note", "plain", lambda event: review_text(event.report)),
     events.MemoryKept: ("note", "quiet", _learned_line),
     events.HookRan: ("note", "warning", _hook_line),
-    events.ModeChanged: ("note", "quiet", lambda event: mode_line(event.mode)),
-    events.PermissionChanged: ("note", "quiet", _permission_line),
-    events.EffortChanged: ("note", "quiet", lambda event: effort_line(event.effort)),
-    events.ModelChanged: ("note", "quiet", lambda event: text("model.changed", model=event.model)),
+    events.ModeChanged: ("setting", "quiet", lambda event: mode_line(event.mode)),
+    events.PermissionChanged: ("setting", "quiet", _permission_line),
+    events.EffortChanged: ("setting", "quiet", lambda event: effort_line(event.effort)),
+    events.ModelChanged: ("setting", "quiet", lambda event: text("model.changed", model=event.model)),
     events.Rewound: ("note", "quiet", rewound_text),
     events.Undone: ("undo", "plain", undone_text),
     events.Recovered: ("note", "warning", recovered_text),

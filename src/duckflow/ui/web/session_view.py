@@ -77,7 +77,7 @@ class SessionView:
         return {
             "seq": recorded.seq,
             "at": recorded.at.isoformat(),
-            "kind": "note" if is_notice else described.kind,
+            "kind": "note" if is_notice or described.kind == "setting" else described.kind,
             "tone": "warning" if is_notice else described.tone,
             "text": harmless(described.text),
             "nodes": markdown_nodes(described.text) if described.kind == "reply" else None,
