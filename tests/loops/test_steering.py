@@ -136,6 +136,10 @@ async def test_C6_typed_commands_run_in_order_between_the_messages(folder: Path)
             if isinstance(one, UserMessage) or (isinstance(one, ActionFinished) and one.by_user)
         ]
         assert order == ["Write a parser", "shell.run", INSTEAD]
+        told = "\n".join(entry.text for entry in duck.state.transcript)
+        assert "The user ran this command: cat a.txt" in told, (
+            "the model sees whose result it is, and of what"
+        )
 
 
 async def test_C6_a_typed_command_alone_neither_outdates_actions_nor_asks_the_model_again(folder: Path):

@@ -67,6 +67,18 @@ async def test_G10_a_commit_and_its_undo_are_told_without_the_files_of_git(folde
     assert "Undone" in "\n".join(shown), "whoever returns sees that it was undone"
 
 
+async def test_G10_the_undo_of_edits_and_their_commit_names_no_file_of_git(folder: Path):
+    prepared(folder)
+    write = {"operation": "file_ops.write_file", "args": {"path": "c.txt", "content": "c\n"}}
+    both = decision("", write, run("git add -A && git commit -qm more"))
+    async with engine(folder, both, decision("Done."), mode="auto") as duck:
+        assert await duck.app.chat.say("go") == "done"
+        report = await duck.app.undoing.undo_request()
+    set_language("en")
+    assert history(folder) == ("first",)
+    assert ".git/" not in undo_text(report)
+
+
 async def test_G8_a_commit_built_on_by_the_user_stays_whole(folder: Path):
     prepared(folder)
     made = "echo two > a.txt; git add .; git commit -qm two"

@@ -14,10 +14,11 @@ from duckflow.domain.reduce.objective import note_action, note_declined
 from duckflow.domain.reduce.plans import set_task
 from duckflow.domain.reduce.transcript import outdate, remember, supersede, tell
 from duckflow.domain.state import AgentState, Request, TranscriptEntry
+from duckflow.domain.text import cut
 from duckflow.domain.transitions import Status
 from duckflow.domain.work.objective import Support
 
-LEFT_SHOWN = 8
+LEFT_SHOWN, COMMAND_SHOWN = 8, 500
 LEFT_BEHIND = (
     "finish did not count yet, because a command left new files behind: {names}. "
     "Remove those that are not wanted, then finish."
@@ -66,7 +67,11 @@ def finish_action(state: AgentState, event: ActionFinished) -> AgentState:
     if not event.same_as:
         current, replaced = supersede(current, subject, event.path, event.digest)
         outdated += replaced
-    lines = [f"[{event.evidence_id}] {event.operation}: {event.outcome}", event.text]
+    lines = [f"[{event.evidence_id}] {event.operation}: {event.outcome}"]
+    lines += (
+        [f"The user ran this command: {cut(command, COMMAND_SHOWN)}"] if event.by_user and command else []
+    )
+    lines.append(event.text)
     if event.not_run:
         lines.append("Not run: " + ", ".join(event.not_run))
     if outdated:

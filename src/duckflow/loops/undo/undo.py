@@ -146,7 +146,7 @@ class Undo(SessionPart):
             return UndoReport(commands=_commands(known))
         report = await self._change_back(sets, redo=False)
         covered = {change.path for one in sets if one.command for change in one.changes}
-        covered = {path for path in covered if not is_cache(path)}
+        covered = {path for path in covered if not is_cache(path) and ".git" not in path.split("/")}
         restored = tuple(dict.fromkeys(change.path for change in report.restored if change.path in covered))
         start = [one.action_id for one in known].index(sets[0].action_id)
         remaining = sum(_matters(one) for one in undoable(await self._known()))
