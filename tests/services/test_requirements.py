@@ -54,6 +54,7 @@ async def test_a_request_becomes_requirements_with_priorities_J1():
     [
         ("I would list them.", "JSON"),
         (listed(), "needs at least one"),
+        ('{"requirements": [], "profile": "debugging"}', "needs at least one"),
         (listed((" ", 1)), "none may be empty"),
         (listed(("a", 4)), "`requirements[0].priority`"),
         ('{"requirements": [{"text": "a"}]}', "`requirements[0].requirement` is missing"),
@@ -170,3 +171,9 @@ async def test_C4_words_after_a_stop_may_ask_for_something_else():
     assert state.request is not None
     assert state.request.objective.request == "which versions?", "the stopped request is not taken up again"
     assert not state.request.objective.stopped
+
+
+async def test_J1_thanks_need_no_requirements_and_no_second_question():
+    model = FakeModel('{"requirements": [], "profile": "general_chat"}')
+    found, usage = await put(model, extract_task_requirements("ありがとう！"))
+    assert (found.profile, usage) == ("general_chat", ONE_CALL)

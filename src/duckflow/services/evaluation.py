@@ -5,7 +5,7 @@ from typing import Literal, cast, get_args
 
 from pydantic import Field, field_validator
 
-from duckflow.domain.decision import TaskProfile
+from duckflow.domain.decision import TALK, TaskProfile
 from duckflow.domain.errors import BadAnswer
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.model import ChatMessage, JsonSchema, ModelRequest, ModelTraits
@@ -103,7 +103,9 @@ def extract_task_requirements(
         shape=RequirementList,
         check=_problems,
         read=lambda answer: FoundRequirements(
-            requirements=_items(answer.requirements), profile=answer.profile, replaces=answer.replaces
+            requirements=_items(answer.requirements) or plain_requirements(request),
+            profile=answer.profile,
+            replaces=answer.replaces,
         ),
         otherwise=lambda: FoundRequirements(requirements=plain_requirements(request)),
     )
@@ -126,7 +128,8 @@ def named_requirements(lines: Iterable[str]) -> tuple[RequirementItem, ...]:
 
 
 def _problems(answer: RequirementList) -> Iterable[str]:
-    if not any(draft.requirement.strip() for draft in answer.requirements):
+    asks_nothing = not answer.requirements and answer.profile in TALK  # thanks, for example
+    if not asks_nothing and not any(draft.requirement.strip() for draft in answer.requirements):
         yield "`requirements` needs at least one, and none may be empty"
 
 
