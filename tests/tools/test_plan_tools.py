@@ -89,7 +89,8 @@ steps:
 3. step_c [pending] Step c
    Do c.
    depends_on: step_a, step_b
-Next: task_tool.generate_list for step_a (Step a).\
+Next: task_tool.generate_list for step_a (Step a), \
+or do it yourself and set it completed with plan_tool.update_step.\
 """)
 
 
@@ -165,7 +166,7 @@ async def test_the_plan_is_shown_in_japanese_words_B7():
    - `make run` exits with 0
 1. Step a
    Do a.
-2. Step b（先に必要なステップ: 1）
+2. Step b（1 のあと）
    Do b."""
     )
 

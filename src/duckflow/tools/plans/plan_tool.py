@@ -162,6 +162,9 @@ def _unseen(now: AgentState, plan: Plan, change: Literal["proposed", "revised"])
 
 def _next(plan: Plan) -> str:
     step = plan.current or next((one for one in plan.steps if one.status == "failed"), None)
+    if step is None:
+        return "No step can start."
     return (
-        f"Next: task_tool.generate_list for {step.step_id} ({step.name})." if step else "No step can start."
+        f"Next: task_tool.generate_list for {step.step_id} ({step.name}), "
+        "or do it yourself and set it completed with plan_tool.update_step."
     )
