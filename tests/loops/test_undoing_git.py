@@ -67,16 +67,19 @@ async def test_G10_a_commit_and_its_undo_are_told_without_the_files_of_git(folde
     assert "Undone" in "\n".join(shown), "whoever returns sees that it was undone"
 
 
-async def test_G10_the_undo_of_edits_and_their_commit_names_no_file_of_git(folder: Path):
+async def test_G8_an_undo_names_each_file_once_and_none_of_git(folder: Path):
     prepared(folder)
     write = {"operation": "file_ops.write_file", "args": {"path": "c.txt", "content": "c\n"}}
-    both = decision("", write, run("git add -A && git commit -qm more"))
+    both = decision("", write, run("echo 2 > c.txt; git add -A && git commit -qm more"))
     async with engine(folder, both, decision("Done."), mode="auto") as duck:
         assert await duck.app.chat.say("go") == "done"
         report = await duck.app.undoing.undo_request()
+        told = duck.state.transcript[-1].text
     set_language("en")
     assert history(folder) == ("first",)
-    assert ".git/" not in undo_text(report)
+    assert (undo_text(report).count("c.txt"), undo_text(report).count(".git/")) == (1, 0)
+    assert "back to what they were before: c.txt, records of git." in told
+    assert "/undo redo" in told
 
 
 async def test_G8_a_commit_built_on_by_the_user_stays_whole(folder: Path):

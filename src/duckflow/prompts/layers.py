@@ -54,7 +54,7 @@ _LABELS = {
 UNATTENDED = "No user is there to answer. What needs their consent (high risk, the network) ends the run.\n"
 _ASIDE = (
     "reply to what they said, and they are asked again, or propose something else instead. "
-    "Besides yes and no they can answer a (always for this kind), or stop such questions by /mode edits."
+    "Where it is offered, they can answer a (always for this kind); /mode edits asks less often."
 )
 _TASK = 120
 _STATUS = {

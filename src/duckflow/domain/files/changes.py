@@ -90,8 +90,6 @@ class UndoReport(Frozen):
     """File changes made by the undo."""
     left: tuple[LeftFile, ...] = ()
     commands: tuple[str, ...] = ()
-    covered: tuple[str, ...] = ()
-    """Files changed by a command that were restored too."""
     remaining: int = 0
     """Earlier actions whose changes can still be undone."""
 

@@ -1,6 +1,7 @@
 """Applies events of undo and recovery: recorded changes, undone changes, and what a crash left."""
 
 from duckflow.domain.events import ActionFinished, ActionStarted, CommandEnded, Recovered, Undone
+from duckflow.domain.files.caches import is_cache
 from duckflow.domain.files.changes import MOST_CHANGE_SETS, ChangeSet
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.plans import set_task
@@ -102,7 +103,10 @@ def _without(request: Request | None, event: Undone, paths: tuple[str, ...]) -> 
 
 def _told(event: Undone, paths: tuple[str, ...], outdated: tuple[str, ...]) -> str:
     what = "again as they were before the user's undo" if event.redo else "back to what they were before"
-    lines = [f"The user took changes back: these files are {what}: {', '.join(paths) or 'none'}."]
+    named = [path for path in paths if not is_cache(path) and ".git" not in path.split("/")]
+    named += ["records of git"] if any(".git" in path.split("/") for path in paths) else []
+    lines = [f"The user took changes back: these files are {what}: {', '.join(named) or 'none'}."]
+    lines += [] if event.redo else ["They can bring them again by /undo redo."]
     if event.left:
         lines.append(f"Left as they are: {', '.join(left.path for left in event.left)}.")
     if outdated:

@@ -145,12 +145,9 @@ class Undo(SessionPart):
         if not sets:
             return UndoReport(commands=_commands(known))
         report = await self._change_back(sets, redo=False)
-        covered = {change.path for one in sets if one.command for change in one.changes}
-        covered = {path for path in covered if not is_cache(path) and ".git" not in path.split("/")}
-        restored = tuple(dict.fromkeys(change.path for change in report.restored if change.path in covered))
         start = [one.action_id for one in known].index(sets[0].action_id)
         remaining = sum(_matters(one) for one in undoable(await self._known()))
-        return replace(report, commands=_commands(known[start:]), covered=restored, remaining=remaining)
+        return replace(report, commands=_commands(known[start:]), remaining=remaining)
 
     async def _change_back(self, sets: Sequence[ChangeSet], *, redo: bool) -> UndoReport:
         state = self._state

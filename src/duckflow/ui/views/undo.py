@@ -30,9 +30,6 @@ def undo_text(report: UndoReport) -> str:
     lines += [text("undo.git", count=own)] if own else []
     left = [text(f"undo.left_{one.reason}", path=one.path, detail=one.detail) for one in report.left]
     lines += first_lines(left)
-    if report.covered:
-        lines.append(text("undo.covered", files=", ".join(report.covered[:_SHOWN])))
-        lines += first_lines(report.covered)[_SHOWN:]
     if report.commands:
         lines.append(text("undo.commands"))
         lines += first_lines([f"  $ {' '.join(command.split())}" for command in report.commands])
