@@ -274,3 +274,14 @@ async def test_C4_a_question_after_a_stop_is_answered_and_nothing_goes_on(folder
 
 def since(duck: Watched, seq: int) -> list[StoredEvent]:
     return [*duck.app.log.load_after(duck.state.session_id, seq)]
+
+
+async def test_J1_an_answer_goes_into_the_request_with_the_question_it_answers(folder: Path):
+    """Who finds the requirements reads only the user's words: "keep it" says nothing without the question."""
+    asks = decision("I looked around. Keep the root element?", next_step="pending_user")
+    async with engine(folder, asks, decision("Ok.")) as duck:
+        assert await duck.app.chat.say("Leave out None") == "pending_user"
+        assert await duck.app.chat.say("残す方向で") == "done"
+        assert duck.state.finished.objective.request == (
+            "Leave out None\n\n“I looked around. Keep the root element?” → 残す方向で"
+        )

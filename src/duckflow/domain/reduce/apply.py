@@ -48,6 +48,9 @@ DECIDED, DECIDED_LINE = 60, 100
 
 REPLY_KEPT = 12_000
 
+QUESTION = 300
+"""Characters of the model's question, from its end, to keep with the user's answer."""
+
 ASKED_KEPT = 20
 
 PRAISE_FROM = 8
@@ -196,6 +199,12 @@ def _transition(state: AgentState, event: events.Transition) -> AgentState:
     return replace(state, step=event.end, request=request)
 
 
+def _with_question(state: AgentState, said: str) -> str:
+    """Return the user's words with the question that they answer: alone they may mean anything."""
+    asked = " ".join(state.reply.split())[-QUESTION:] if state.next_step == "pending_user" else ""
+    return f"“{asked}” → {said}" if asked else said
+
+
 def _user_message(state: AgentState, event: events.UserMessage) -> AgentState:
     request, set_aside = state.request, state.set_aside
     added = request is not None and request.request_id == event.request_id
@@ -207,7 +216,7 @@ def _user_message(state: AgentState, event: events.UserMessage) -> AgentState:
         if state.approval is not None and state.approval.task_id is None:
             # The model gets the result as text: its call has been answered with a note by then.
             set_aside = tuple(replace(one, call_id="") for one in state.queue)
-        objective = renew(request.objective, "" if event.resumes else event.text)
+        objective = renew(request.objective, "" if event.resumes else _with_question(state, event.text))
         stopped = objective.stopped or request.outcome == "interrupted"
         objective = replace(objective, stopped=stopped and not event.resumes)
         goal = state.items.goal if request.history else ""
