@@ -235,3 +235,13 @@ def test_M4_checks_have_names_in_the_language_of_the_user(language: str):
         "en": ["doctests of a.py", "syntax of a.py", "a.py"],
     }
     assert names == shown[language]
+
+
+def test_J8_an_answer_that_needed_no_verdict_is_not_called_unjudged():
+    set_language("ja")
+    asked = Request(
+        request_id="r1", text="?", objective=TaskObjective(request="戻せますか？"), outcome="done"
+    )
+    shown = goal_text(AgentState(request=asked))
+    assert "まだ評価していません" not in shown
+    assert "✓ 完了" in shown

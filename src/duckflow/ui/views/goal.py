@@ -127,7 +127,8 @@ def _goal(request: Request) -> Iterator[str]:
     yield from first_lines(
         [_requirement(one, scored.get(one.requirement), judged=judged) for one in objective.requirements]
     )
-    yield from _verdict(objective)
+    if objective.requirements or objective.evaluation or request.outcome not in ENDED:
+        yield from _verdict(objective)
     yield from first_lines([_check(one) for one in objective.checks])
     for attempt in objective.attempts:
         strategy = _strategy(attempt.strategy)

@@ -13,6 +13,10 @@ from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import on_one_line
 
+_State = tuple[str | None, int | None]
+"""Content and permission bits of a file; None if it does not exist."""
+
+_GONE: _State = (None, None)
 _MOST_FILES, _MOST_COMMANDS, _COMMAND = 8, 3, 80
 _MOVE = "file_ops.move_file"
 _TEXTS = (".md", ".rst", ".txt", ".csv", ".tsv", ".json", ".toml", ".yaml", ".yml", ".ini", ".cfg")
@@ -32,8 +36,8 @@ class RequestSummary:
         self._clear()
 
     def _clear(self) -> None:
-        self._files: dict[str, tuple[bool, bool]] = {}
-        """For each path, whether it existed before the request and whether it exists now."""
+        self._files: dict[str, tuple[_State, _State]] = {}
+        """State of each changed path before the request and now."""
         self._moved: set[str] = set()
         self._commands: dict[str, None] = {}
         """Commands that succeeded since the last change of a file, oldest first."""
@@ -45,7 +49,7 @@ class RequestSummary:
     @property
     def wrote_code(self) -> bool:
         """True if the request wrote a program, which can be tested, and not only text or data."""
-        written = (path for path, (_, now) in self._files.items() if now and path not in self._moved)
+        written = (path for path, (_, now) in self._files.items() if now[0] and path not in self._moved)
         return any(posixpath.splitext(path)[1].lower() not in _TEXTS for path in written)
 
     def note(self, event: events.Event, action: Action | None = None) -> None:
@@ -66,9 +70,10 @@ class RequestSummary:
         changed = [path for path in event.changed if not is_cache(path)]
         self._moved |= set(changed) if event.operation == _MOVE else set()
         for path in changed:
-            change = known.get(path, FileChange(path=path, before="?", after="?"))
-            before, _ = self._files.get(path, (change.before is not None, True))
-            self._files[path] = (before, path not in event.removed and change.after is not None)
+            change = known.get(path, FileChange(path=path, before="?", after="?", mode_after=-1))
+            before, _ = self._files.get(path, ((change.before, change.mode_before), _GONE))
+            now = (change.after, change.mode_after)
+            self._files[path] = (before, _GONE if path in event.removed else now)
         command = str(action.args.get("command", "")) if action else ""
         if changed:
             self._commands = {}
@@ -84,8 +89,9 @@ class RequestSummary:
     def _lines(self) -> Iterator[str]:
         found: dict[str, list[str]] = {"created": [], "changed": [], "deleted": []}
         for path, (before, now) in self._files.items():
-            if before or now:
-                found["deleted" if not now else "changed" if before else "created"].append(path)
+            if before != now:  # otherwise it is again as it was
+                kind = "deleted" if now[0] is None else "created" if before[0] is None else "changed"
+                found[kind].append(path)
         named = [text(f"ending.{kind}", files=_some(paths)) for kind, paths in found.items() if paths]
         if not named:
             return
