@@ -312,3 +312,25 @@ def test_a_higher_score_never_lowers_the_whole(priorities, said, which, higher):
     ]
     before, after = (compute_verdict(case(*priorities), drafted(one)) for one in (said, raised))
     assert after.overall_score >= before.overall_score
+
+
+@every_row(
+    ("asks_for", "reply", "proven"),
+    [
+        ("change", "わかりました。何も消していません。", True),
+        ("information", "わかりました。何も消していません。", True),
+        ("information", "I deleted `a.txt` and created `b.txt`.", False),
+    ],
+)
+def test_J3_what_the_user_called_off_is_settled_by_words_and_by_their_refusal(asks_for, reply, proven):
+    """A command ran on a copy, and the user said no and "never mind": nothing is left to try again."""
+    made = case(
+        requirements=(RequirementItem(requirement="何も消さずにやめる", asks_for=asks_for),),
+        evidence=(*seen("e1"), *seen("e2", supports="nothing")),
+        unwanted=("e2 shell.take_over : The user said no.",),
+        reply=reply,
+        changed=False,
+        looked_up=True,
+    )
+    found = judged(made, scored(1, 1.0, "e2", "reply"))
+    assert found.done is proven

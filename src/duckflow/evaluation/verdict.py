@@ -164,15 +164,15 @@ def _cited(said: ScoreDraft) -> Iterable[str]:
 def _citable(case: EvaluationCase, item: RequirementItem) -> set[str]:
     """Return ids of the evidence that can support a requirement. The reply counts if it had no sources."""
     asks_for = item.asks_for or ("information" if case.information else "change")
+    # A refused change is not wanted any more, so words may be enough, unless they claim that it was made.
+    settled = case.unwanted and not claimed_files(case.reply)
+    refused = {REPLY, *(line.partition(" ")[0] for line in case.unwanted)} if settled else set[str]()
     if asks_for == "change":
-        done = {one.evidence_id for one in case.evidence if one.supports == "change"}
-        # A refused change is not wanted any more, so words may be enough, unless they claim that it was made.
-        settled = case.unwanted and not claimed_files(case.reply)
-        return done | ({REPLY, *(line.partition(" ")[0] for line in case.unwanted)} if settled else set())
+        return refused | {one.evidence_id for one in case.evidence if one.supports == "change"}
     if not case.reply.strip():
         return set()
     sources = {one.evidence_id for one in case.evidence if one.supports != "nothing"}
-    return sources if sources and case.looked_up else {REPLY, *sources}
+    return refused | (sources if sources and case.looked_up else {REPLY, *sources})
 
 
 def _place(said: str, requirements: Sequence[RequirementItem]) -> int | None:
