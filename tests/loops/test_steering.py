@@ -277,7 +277,7 @@ def since(duck: Watched, seq: int) -> list[StoredEvent]:
 
 
 async def test_J1_an_answer_goes_into_the_request_with_the_question_it_answers(folder: Path):
-    """Who finds the requirements reads only the user's words: "keep it" says nothing without the question."""
+    """The fast model reads only the user's words, and "keep it" says nothing without the question."""
     asks = decision("I looked around. Keep the root element?", next_step="pending_user")
     async with engine(folder, asks, decision("Ok.")) as duck:
         assert await duck.app.chat.say("Leave out None") == "pending_user"

@@ -1,6 +1,7 @@
 """M2, J7, L2: slash commands: their table, their help in both languages, their actions and suggestions."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,6 +32,8 @@ from duckflow.ui.input.picker import Choice, Picker
 from duckflow.ui.output.text_width import width_of
 from duckflow.ui.screen import Screen
 from duckflow.ui.views.events import Describer
+from fakes.conversation import conversation, ready
+from fakes.engine import action, decision
 from fakes.keyboard import FakeWriter
 from fakes.rows import every_row
 
@@ -335,3 +338,20 @@ def test_a_command_of_ones_own_may_be_called_review_but_not_undo():
     assert found is not None
     assert found.body == "Read a.py."
     assert find_custom("/undo", own) is None
+
+
+def test_a_command_typed_at_a_question_shows_its_result_before_the_answer(folder: Path):
+    """And "always" names what it covers, so a question about the next folder is no surprise."""
+    write = decision("", action("write_file", path="a.txt", content="neu\n"))
+    with conversation(folder, write, decision("Written.")) as terminal:
+        ready(terminal)
+        terminal.type("Write a.txt\r")
+        terminal.wait_for("Allow it?")
+        terminal.type("/mode plan\r")
+        terminal.wait_for("Mode plan: ")
+        terminal.type("/mode ask\r")
+        terminal.wait_for("Mode ask: ")
+        assert not (folder / "a.txt").exists()
+        terminal.type("a\r")
+        terminal.wait_for("not asked about again: edits to files")
+        terminal.wait_for("Written.")

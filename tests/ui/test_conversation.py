@@ -99,22 +99,6 @@ def test_G1_a_remark_about_a_question_is_shown_once(folder: Path):
         terminal.wait_for("I leave it.")
 
 
-def test_a_command_typed_at_a_question_shows_its_result_before_the_answer(folder: Path):
-    """And "always" names what it covers, so that nobody wonders why the next folder is asked about."""
-    with conversation(folder, WRITE, decision("Written.")) as terminal:
-        ready(terminal)
-        terminal.type("Write a.txt\r")
-        terminal.wait_for("Allow it?")
-        terminal.type("/mode plan\r")
-        terminal.wait_for("Mode plan: ")
-        terminal.type("/mode ask\r")
-        terminal.wait_for("Mode ask: ")
-        assert not (folder / "a.txt").exists()
-        terminal.type("a\r")
-        terminal.wait_for("not asked about again: edits to files")
-        terminal.wait_for("Written.")
-
-
 def test_keys_typed_ahead_are_no_answer(folder: Path, gate: Gate):
     """SAFETY 8, G1: a line typed before the question was shown is no answer, and a mere y no message."""
     answers = [gate.hold(WRITE), decision("I leave it.")]
