@@ -17,6 +17,7 @@ from duckflow.domain.events import (
     StoredEvent,
     UserMessage,
 )
+from duckflow.domain.transitions import Step
 from fakes.engine import Watched, action, decision, engine
 from fakes.gate import Gate
 
@@ -270,6 +271,26 @@ async def test_C4_a_question_after_a_stop_is_answered_and_nothing_goes_on(folder
         assert await duck.app.chat.say("How far are you?") == "pending_user"
         assert not any(isinstance(one.event, ActionStarted | Evaluated) for one in since(duck, before))
         assert await duck.app.chat.say("go on") == "awaiting_approval"
+
+
+async def test_C4_a_command_after_a_stop_that_changes_nothing_lets_nothing_go_on(folder: Path):
+    look = {"operation": "shell.run", "args": {"command": "echo log"}}
+    answers = [decision("", WRITE), decision("", look), decision("That is the log.")]
+    async with engine(folder, *answers, mode="ask", attended=True) as duck:
+        assert await duck.app.chat.say("Write a parser") == "awaiting_approval"
+        assert await duck.app.chat.decline() == "interrupted"
+        assert await duck.app.chat.say("git log") == "pending_user"
+        assert not duck.of(Evaluated)
+
+
+async def test_C4_words_after_a_stop_during_the_verdict_begin_with_a_plan(folder: Path, gate: Gate):
+    verdict = gate.hold(CONTENT["text"], "SatisfactionEvaluation")
+    answers = [decision("", WRITE), decision("Done."), decision("You are welcome."), verdict]
+    async with engine(folder, *answers, attended=True) as duck:
+        await stopped(duck, gate, "Write a parser")
+        assert duck.state.step == Step.REVIEW
+        assert await duck.app.chat.say("thanks") == "pending_user"
+        assert duck.state.step == Step.PLANNING
 
 
 def since(duck: Watched, seq: int) -> list[StoredEvent]:

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from duckflow.domain.events import ActionStarted, DecisionMade, Evaluated, Reply, VerifySet
+from duckflow.domain.commands import SayMessage
+from duckflow.domain.events import ActionStarted, DecisionMade, Evaluated, Reply, StoredEvent, VerifySet
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.questions.consultation import ChooseWay
 from duckflow.i18n.catalogue import set_language
 from duckflow.tools.shell import RUN
 from duckflow.ui.views.goal import evaluation_text, goal_text
-from fakes.engine import action, decision, engine
+from fakes.engine import CONTENT, action, decision, engine
 from fakes.model_server import ModelServer
 from fakes.plays import asked_for, play
 from fakes.repository import git, make_repository
@@ -292,3 +293,96 @@ async def test_C3_a_question_before_the_first_change_waits_for_the_user(folder: 
     with ModelServer(play(*answers, SatisfactionEvaluation=[no])) as server:
         async with engine(folder, server=server, attended=True, mode="auto") as duck:
             assert await duck.app.chat.say("make a.txt, but plan it first") == "pending_user"
+
+
+async def test_J2_an_evaluator_reads_all_replies_of_the_request(folder: Path):
+    """A later reply does not repeat what an earlier one has explained."""
+    answers = [
+        decision("I look.", runs("echo 3 passed")),
+        decision("force_list makes lists."),
+        decision("There is no command line."),
+    ]
+    with ModelServer(play(*answers, SatisfactionEvaluation=[praise()])) as server:
+        async with engine(folder, server=server, mode="auto", attended=True) as duck:
+            more = ["Is there a command line?"]
+
+            def watch(what: object) -> None:
+                said = what.event if isinstance(what, StoredEvent) else None
+                if more and isinstance(said, Reply) and said.text.startswith("force_list"):
+                    duck.app.session.steer(SayMessage(text=more.pop()))
+
+            duck.app.session.subscribe(watch)
+            assert await duck.app.chat.say("What is force_list? And run the tests.") == "done"
+        (judged,) = [
+            json.dumps(one.body) for one in server.requests if asked_for(one.body) == "SatisfactionEvaluation"
+        ]
+    told = judged.partition("What the user was told")[2]
+    assert "force_list makes lists." in told
+    assert "There is no command line." in told
+    assert "I look." not in told, "words beside actions are no reply"
+
+
+FAILING = "test:\n\t@echo 'FAILED test_a - AssertionError: 1 == 2'; exit 1\n"
+
+
+async def test_J3_tests_that_the_user_lets_fail_count_for_nothing(folder: Path):
+    make_repository(folder)
+    (folder / "Makefile").write_text(FAILING)
+    (folder / "a.py").write_text("def one():\n    return 1\n")
+    (folder / "test_a.py").write_text("import a\n\n\ndef test_one():\n    assert a.one() == 1\n")
+    answers = [
+        decision(
+            "", action("write_file", path="a.py", content="def one():\n    return 3\n"), runs("make test")
+        ),
+        decision("", action("write_file", path="a.py", content="def one():\n    return 2\n")),
+        decision("a.py is written, and the test fails."),
+    ]
+    wanted = {"requirements": [{"requirement": "a.py is written"}], "failures_accepted": True}
+    listed = {"RequirementList": [wanted], "SatisfactionEvaluation": [praise()]}
+    with ModelServer(play(*answers, **listed)) as server:
+        options: dict[str, Any] = {"mode": "auto", "attended": True, "checks": {"after_edit": False}}
+        async with engine(folder, server=server, **options) as duck:
+            duck.app.session.record(VerifySet(command="make test"))
+            assert await duck.app.chat.say("Write a.py. The test may fail for now.") == "done"
+            ran = [
+                one.action.args["command"] for one in duck.of(ActionStarted) if one.action.operation == RUN
+            ]
+            assert ran == ["make test"], "it is not run again"
+            (verdict,) = duck.of(Evaluated)
+    assert verdict.evaluation.done
+    assert not verdict.evaluation.missing_aspects
+    assert [one.accepted for one in verdict.results if one.state == "failed"] == [True], verdict.results
+    assert "test_a.py failed, as you said it may for now" in evaluation_text(verdict)
+
+
+async def test_J3_a_command_that_the_user_set_decides_even_if_they_let_tests_fail(folder: Path):
+    (folder / "Makefile").write_text(FAILING)
+    answers = [decision("", action("write_file", path="a.py", content="x = 1\n")), *[decision("Done.")] * 4]
+    wanted = {"requirements": [{"requirement": "a.py is written"}], "failures_accepted": True}
+    listed = {"RequirementList": [wanted], "SatisfactionEvaluation": [praise()] * 4}
+    with ModelServer(play(*answers, **listed)) as server:
+        async with engine(folder, server=server, mode="auto") as duck:
+            duck.app.session.record(VerifySet(command="make test"))
+            assert await duck.app.chat.say("Write a.py. The test may fail for now.") == "not_satisfied"
+
+
+async def test_C4_another_wish_after_a_stop_is_not_judged_by_the_tests_of_the_stopped_work(folder: Path):
+    make_repository(folder)
+    (folder / "Makefile").write_text(FAILING)
+    answers = [
+        decision("", action("write_file", path="a.py", content="x = 1\n")),
+        decision("", action("write_file", path="b.py", content="x = 1\n")),
+        decision("", action("write_file", path="b.md", content="x\n")),
+        decision("b.md is written."),
+    ]
+    wanted = {"requirements": [{"requirement": "b.md is written"}], "replaces": True}
+    listed = {"RequirementList": [CONTENT["RequirementList"], wanted], "SatisfactionEvaluation": [praise()]}
+    with ModelServer(play(*answers, **listed)) as server:
+        async with engine(folder, server=server, mode="ask", attended=True) as duck:
+            duck.app.session.record(VerifySet(command="make test"))
+            assert await duck.app.chat.say("Write a.py and b.py") == "awaiting_approval"
+            assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "awaiting_approval"
+            assert await duck.app.chat.decline() == "interrupted"
+            assert await duck.app.chat.say("Never mind. Only write b.md.") == "awaiting_approval"
+            assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
+            assert not [one for one in duck.of(ActionStarted) if one.action.operation == RUN]

@@ -313,6 +313,8 @@ class RequirementsFound(Frozen):
     """Message that gives the model the requirements; empty if it named them itself."""
     replaces: bool = False
     """True if the user now wants something else instead of the earlier request."""
+    failures_accepted: bool = False
+    """True if the user said that tests may fail for now."""
 
 
 class Evaluated(Frozen):

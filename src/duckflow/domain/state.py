@@ -107,6 +107,8 @@ class Request(Frozen):
     cost_usd: float | None = None
     asked: tuple[ConsultationKind, ...] = ()
     """Kinds of consultations that the user was asked."""
+    replies: tuple[str, ...] = ()
+    """Replies that the user has read, oldest first, without the words beside actions."""
     objective: TaskObjective = Field(default_factory=lambda given: TaskObjective(request=given["text"]))
     """Requirements of the request, and how far they are met."""
 
@@ -237,11 +239,15 @@ class AgentState(Frozen):
 
     @property
     def only_talks(self) -> bool:
-        """True if the user stopped the request and has since been answered, without anything being done."""
+        """True if the user stopped the request and has since been answered, without any change."""
         if not self.attended or self.request is None or not self.request.objective.stopped:
             return False
-        since = takewhile(lambda entry: not entry.said, reversed(self.transcript))
-        return not any(entry.evidence_id and entry.supports == "change" for entry in since)
+        since = [*takewhile(lambda entry: not entry.said, reversed(self.transcript))]
+        changed = self.request.objective.revision != self.request.objective.said_at
+        return not any(
+            entry.evidence_id and entry.supports == "change" and (changed or entry.operation != "shell.run")
+            for entry in since
+        )
 
     @property
     def background_runs(self) -> bool:

@@ -48,7 +48,7 @@ class Turn(SessionPart):
         """Record a message. It starts a request, or adds to the open request."""
         request = self._state.request
         added = request is not None and request.request_id == said.request_id
-        if not added or self._state.step in (Step.AWAITING_APPROVAL, Step.DONE):
+        if not added or self._state.step in (Step.AWAITING_APPROVAL, Step.REVIEW, Step.DONE):
             self._steps.plan("the user said something else" if added else "a new request")
         self._session.record(said, *notices)
         if not added:

@@ -58,6 +58,7 @@ class RequirementList(Frozen):
     requirements: tuple[RequirementDraft, ...]
     profile: TaskProfile | None = None
     replaces: bool = False
+    failures_accepted: bool = False
 
     @field_validator("profile", mode="before")
     @classmethod
@@ -72,6 +73,8 @@ class FoundRequirements(Frozen):
     profile: TaskProfile | None = None
     replaces: bool = False
     """True if the user's last words ask for something else instead of the earlier request."""
+    failures_accepted: bool = False
+    """True if the user said that tests may fail for now."""
 
 
 def extract_task_requirements(
@@ -106,6 +109,7 @@ def extract_task_requirements(
             requirements=_items(answer.requirements) or plain_requirements(request),
             profile=answer.profile,
             replaces=answer.replaces,
+            failures_accepted=answer.failures_accepted,
         ),
         otherwise=lambda: FoundRequirements(requirements=plain_requirements(request)),
     )
@@ -366,7 +370,10 @@ def _situation(case: EvaluationCase) -> str:
         lines.append("Only comments and docstrings were changed, so the code does the same as before.")
     if case.missed:
         lines.append(f"Named in the request, but not changed: {cut(', '.join(case.missed), _LINE)}")
-    failed = [one for one in case.checks if one.state == "failed"]
+    if accepted := [one.name for one in case.checks if one.accepted]:
+        names = cut(", ".join(accepted), _LINE)
+        lines.append(f"These fail, and the user said that they may for now, which lowers no score: {names}")
+    failed = [one for one in case.checks if one.state == "failed" and not one.accepted]
     if new := [one.name for one in failed if not one.before]:
         lines.append(f"Checks that failed: {cut(', '.join(new), _LINE)}")
     if unknown := [one.name for one in failed if not one.before and not one.compared and not one.binding]:

@@ -46,7 +46,7 @@ SAID, SAID_LINE = 20, 150
 DECIDED, DECIDED_LINE = 60, 100
 """Number of messages and decisions to keep after the transcript drops them, and characters of each."""
 
-REPLY_KEPT = 12_000
+REPLY_KEPT, REPLIES_KEPT = 12_000, 10
 
 QUESTION = 300
 """Characters of the model's question, from its end, to keep with the user's answer."""
@@ -142,7 +142,7 @@ def _apply(state: AgentState, event: Event) -> AgentState:
         case events.RequestFinished():
             return _request_finished(state, event)
         case events.Reply():
-            replied = replace(state, reply=head_and_tail(event.text, REPLY_KEPT))
+            replied = _replied(state, head_and_tail(event.text, REPLY_KEPT))
             if event.text != state.closing:
                 return replied
             # The conversation ends with the model's words, as it does after a reply without tool calls.
@@ -253,6 +253,13 @@ def _user_message(state: AgentState, event: events.UserMessage) -> AgentState:
     )
     text = "\n\n".join(part for part in (event.text, event.note, event.added) if part)
     return remember(fresh, TranscriptEntry(role="user", text=text, said=True, pictures=event.pictures))
+
+
+def _replied(state: AgentState, text: str) -> AgentState:
+    request = state.request
+    if request is not None and not state.queue:
+        request = replace(request, replies=(*request.replies, text)[-REPLIES_KEPT:])
+    return replace(state, reply=text, request=request)
 
 
 def _decision(state: AgentState, event: events.DecisionMade) -> AgentState:

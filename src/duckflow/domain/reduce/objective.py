@@ -93,6 +93,7 @@ def find_requirements(state: AgentState, event: events.RequirementsFound) -> Age
             removed=(),
             failing=(),
             commands=(),
+            replies=request.replies[-1:],
             ran=False,
             attempted=False,
         )
@@ -105,7 +106,10 @@ def find_requirements(state: AgentState, event: events.RequirementsFound) -> Age
         else one
         for one in event.requirements
     )
-    objective = replace(request.objective, requirements=kept, added="", stopped=False)
+    accepted = event.failures_accepted if event.by == "model" else request.objective.failures_accepted
+    objective = replace(
+        request.objective, requirements=kept, added="", stopped=False, failures_accepted=accepted
+    )
     named = (request.profile, event.profile)
     profile = next(filter(None, reversed(named) if event.by == "program" else named), None)
     found = replace(state, request=replace(request, objective=objective, profile=profile))
@@ -295,7 +299,8 @@ def renew(objective: TaskObjective, said: str = "") -> TaskObjective:
     if said.strip():
         request = head_and_tail(f"{request}\n\n{said.strip()}", _REQUEST)
         added = head_and_tail(f"{added}\n\n{said}".strip(), _REQUEST)
-    return replace(objective, request=request, added=added, iterations=0, revision=objective.revision + 1)
+    revision = objective.revision + 1
+    return replace(objective, request=request, added=added, iterations=0, revision=revision, said_at=revision)
 
 
 def _scored(

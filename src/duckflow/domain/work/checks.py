@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Literal
 
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.text import one_line
 
 CheckKind = Literal["diagnostic", "example", "test"]
@@ -33,6 +33,8 @@ class CheckResult(Frozen):
     """True if the request can't be done while the check fails."""
     before: bool = False
     """True if the check failed in the same way before the request changed anything."""
+    accepted: bool = False
+    """True if the user said that it may fail for now."""
     compared: bool = True
     """False if it could not be found out whether the check also failed before the request."""
     evidence_id: str = ""
@@ -55,6 +57,13 @@ class CheckResult(Frozen):
     def aspect(self) -> str:
         """The failure in one line, for the list of what is missing."""
         return one_line(self.text, _ASPECT)
+
+
+def accept_failure(result: CheckResult) -> CheckResult:
+    """Let a failed test count for nothing, because the user said that it may fail for now."""
+    if result.kind != "test" or result.state != "failed":
+        return result
+    return replace(result, accepted=True, binding=False)
 
 
 def settled(results: Iterable[CheckResult]) -> bool | None:

@@ -195,6 +195,10 @@ class TaskObjective(Frozen):
     """Words of the user that the requirements do not contain yet."""
     stopped: bool = False
     """True if the user stopped the work before the first of these words."""
+    failures_accepted: bool = False
+    """True if the user said that tests may fail for now."""
+    said_at: int = 0
+    """Revision at the user's last message."""
     iterations: int = 0
     """Number of evaluations since the user's last message."""
     attempts: tuple[AttemptResult, ...] = ()

@@ -11,7 +11,7 @@ from duckflow.domain.events import AttemptPlanned, ErrorReported, Evaluated, Rep
 from duckflow.domain.frozen import replace
 from duckflow.domain.state import Request
 from duckflow.domain.wishes import plain_wish
-from duckflow.domain.work.checks import CheckResult
+from duckflow.domain.work.checks import CheckResult, accept_failure
 from duckflow.domain.work.objective import EvaluationCase, SatisfactionEvaluation, TaskObjective
 from duckflow.evaluation.continuation import build_continuation, equal_to_failed
 from duckflow.evaluation.facts import Fact, as_evidence
@@ -99,6 +99,8 @@ class Judging(SessionPart):
         if await self._only_replied(request):
             self.stop()
             return "done"
+        if request.objective.added and not self._is_talk(request):
+            request = await self._requirements(request)  # the user's last words may ask for something else
         if await self._verifying.prepare():
             return "tests"
         verified = await self._verifying.run()
@@ -187,6 +189,8 @@ class Judging(SessionPart):
             results = tuple(
                 replace(one, binding=one.binding and one.compared and not one.before) for one in results
             )
+        if now.objective.failures_accepted:
+            results = tuple(accept_failure(one) for one in results)
         checks = seen.checks
         if verified is not None and not verified.evidence_id:
             (own_check,) = as_evidence((verified,), self._state.evidence_count + 1 + len(checks))
@@ -195,7 +199,7 @@ class Judging(SessionPart):
         evidence = (*seen.found, *checks)
         case = build_case(
             own,
-            self._state.reply,
+            await self._told(now),
             evidence,
             seen.facts,
             results,
@@ -212,7 +216,9 @@ class Judging(SessionPart):
         asks = asks and not self._is_talk(now)
         evaluation = await self._verdict(case, seen.facts) if asks else compute_verdict(case, None)
         # List failures of commands and checks before other missing things.
-        failed = (one.aspect for one in results if one.state == "failed" and not one.before)
+        failed = (
+            one.aspect for one in results if one.state == "failed" and not one.before and not one.accepted
+        )
         missing = dict.fromkeys((*failed, *evaluation.missing_aspects))
         evaluation = replace(evaluation, missing_aspects=tuple(missing))
         iteration = now.objective.iterations + 1
@@ -220,6 +226,11 @@ class Judging(SessionPart):
             Evaluated(iteration=iteration, evaluation=evaluation, checks=checks, results=results)
         )
         return case, evaluation
+
+    async def _told(self, request: Request) -> str:
+        """Return the replies of the request: one may answer what a later one does not repeat."""
+        small = await self._advisor.is_small("evaluator")
+        return self._state.reply if small else "\n\n".join(request.replies) or self._state.reply
 
     def stop(self) -> None:
         """Cancel the search for requirements."""
@@ -263,7 +274,14 @@ class Judging(SessionPart):
         told = requirements_text(wanted) if tells else ""
         replaces = found.replaces and bool(added)
         self._session.record(
-            RequirementsFound(requirements=wanted, by=by, profile=found.profile, told=told, replaces=replaces)
+            RequirementsFound(
+                requirements=wanted,
+                by=by,
+                profile=found.profile,
+                told=told,
+                replaces=replaces,
+                failures_accepted=found.failures_accepted,
+            )
         )
 
     async def _verdict(self, case: EvaluationCase, facts: Sequence[Fact]) -> SatisfactionEvaluation:
