@@ -195,7 +195,7 @@ def test_J3_a_failure_below_a_satisfied_verdict_says_why_it_does_not_count():
     assert evaluation_text(event) == (
         "⚖ Satisfied\n  Checks: 1 failed\n"
         "  – make test failed before this request, too, so it does not count\n"
-        "  – ruff failed, which alone decides nothing"
+        "  – ruff failed, which does not decide by itself"
     )
     set_language("ja")
     objective = end_attempt(TaskObjective(request="x"), done, (old, lint))

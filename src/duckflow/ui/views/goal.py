@@ -1,6 +1,6 @@
 """Texts about goals, requirements and verdicts (J8, J9)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from duckflow.domain.events import AttemptPlanned, Evaluated, RequirementsFound
 from duckflow.domain.state import AgentState, Request
@@ -71,14 +71,17 @@ def evaluation_text(event: Evaluated) -> str:
     counted = {state: states.count(state) for state in ("passed", "failed", "not_run")}
     parts = [text(f"evaluation.counted.{state}", count=count) for state, count in counted.items() if count]
     checked = [text("evaluation.checked", counted=text("risk.and").join(parts))] if parts else []
-    checked += [_failure(one) for one in event.results if one.state == "failed"]
+    checked += _failures(event.results)
     if evaluation.by == "nobody":
         return "\n".join([text("evaluation.not_judged"), *_caps(evaluation), *checked])
     checked += [text("evaluation.only_read")] if unproven else []
     known = {one.aspect for one in event.results}
     aspects = [one for one in evaluation.missing_aspects if one not in known][:_MISSING]
     missing = [text("evaluation.missing", what=_short(one)) for one in aspects]
-    lines = [verdict, *_caps(evaluation), *_deductions(evaluation), *checked]
+    deductions = _deductions(evaluation)
+    explained = {"failing_verification"} if any(one.binding for one in _failed(event.results)) else set[str]()
+    explained |= {"not_recommended"} if missing else set()
+    lines = [verdict, *_caps(evaluation, explained), *deductions, *checked]
     return "\n".join([*lines, *(missing + _why(evaluation) if evaluation.overall_score < 1 else [])])
 
 
@@ -105,15 +108,32 @@ def _scored(score: RequirementScore) -> str:
     return text("evaluation.deducted", mark=mark, requirement=what)
 
 
+def _failed(results: Iterable[CheckResult]) -> list[CheckResult]:
+    return [one for one in results if one.state == "failed"]
+
+
+def _failures(results: Iterable[CheckResult]) -> list[str]:
+    """Return the checks that failed. Those that do not decide are left out below one that does."""
+    failed = _failed(results)
+    decided = any(one.binding for one in failed)
+    return [_failure(one) for one in failed if one.binding or one.before or one.accepted or not decided]
+
+
 def _failure(result: CheckResult) -> str:
+    if result.accepted:
+        return text("evaluation.failed_accepted", name=check_name(result))
     kind = "failed_before" if result.before else "failed" if result.binding else "found"
     kind = kind if result.compared or result.binding else "not_compared"
     return text(f"evaluation.{kind}", name=check_name(result))
 
 
-def _caps(evaluation: SatisfactionEvaluation) -> list[str]:
-    """Return the reasons why the request counts as not done even if its scores are high (J3)."""
-    return [text(f"goal.capped.{cap}") for cap in evaluation.caps if cap not in _DEDUCTIONS]
+def _caps(evaluation: SatisfactionEvaluation, explained: Collection[str] = ()) -> list[str]:
+    """Return the reasons why the request counts as not done even if its scores are high (J3).
+
+    Those that other lines explain are left out.
+    """
+    hidden = (*_DEDUCTIONS, *explained)
+    return [text(f"goal.capped.{cap}") for cap in evaluation.caps if cap not in hidden]
 
 
 def _goal(request: Request) -> Iterator[str]:
