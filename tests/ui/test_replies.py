@@ -136,3 +136,8 @@ def test_names_with_two_underscores_are_shown_as_they_are():
     )
     assert shown == "Run reversi/__main__.py, __init__ or __all__, now and `__x__`."
     assert render_text("__Very__ much", 80, coloured=False) == "Very much"
+
+
+def test_an_address_in_angle_brackets_is_shown_once():
+    shown = render_text("By Ann <ann@example.org>, see <https://example.org/a>.", 80, coloured=False)
+    assert shown == "By Ann <ann@example.org>, see https://example.org/a."

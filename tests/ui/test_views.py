@@ -31,10 +31,11 @@ from duckflow.ui.output.text_width import width_of
 from duckflow.ui.screen import Screen
 from duckflow.ui.views.events import Describer, error_text
 from duckflow.ui.views.live.activity import Activity
-from duckflow.ui.views.live.progress import plan_tree, tasks_tree
+from duckflow.ui.views.live.progress import action_name, plan_tree, tasks_tree
 from duckflow.ui.views.live.status_bar import bar_lines
 from duckflow.ui.views.tables import cost_text
 from fakes.keyboard import FakeWriter
+from fakes.rows import every_row
 
 TASKS = (
     Task(task_id="t1", operation="file_ops.write_file", args={"path": "src/文書.py"}, status="completed"),
@@ -350,7 +351,7 @@ def test_C5_what_was_begun_before_a_crash_is_told_by_what_was_found_not_by_a_lin
 
 def test_every_operation_there_is_has_words():
     catalogue = entries("en")
-    named = {operation.replace(".", "_") for operation in OPERATIONS} | {"agent_take_over"}
+    named = {operation.replace(".", "_") for operation in OPERATIONS} | {"agent_take_over", "search_in"}
     assert {key.partition(".")[2] for key in catalogue if key.startswith("did.")} == named
     assert {key.partition(".")[2] for key in catalogue if key.startswith("doing.")} == named
 
@@ -398,3 +399,44 @@ def test_M4_work_that_the_user_stopped_is_told_once():
     writer = FakeWriter()
     tell(writer, "agent.work", {}, text="Stopped by the user while it ran.", outcome="unknown")
     assert writer.text == "■ Stopped: agents work"
+
+
+@every_row(
+    ("operation", "args", "en", "ja"),
+    [
+        ("file_ops.search", {"pattern": "x"}, "searched for x", "検索しました: x"),
+        ("file_ops.search", {"pattern": "x", "path": "."}, "searched for x", "検索しました: x"),
+        (
+            "file_ops.search",
+            {"pattern": "x", "path": "a.py"},
+            "searched a.py for x",
+            "a.py を検索しました: x",
+        ),
+        (
+            "file_ops.search",
+            {"pattern": "x", "path": "src/", "glob": "*.py"},
+            "searched src/*.py for x",
+            "src/*.py を検索しました: x",
+        ),
+        ("file_ops.read_file", {"path": "a.py"}, "read a.py", "a.py を読みました"),
+        (
+            "file_ops.read_file",
+            {"path": "a.py", "start": 5, "end": 9},
+            "read a.py:5-9",
+            "a.py:5-9 を読みました",
+        ),
+        ("file_ops.read_file", {"path": "a.py", "start": 5}, "read a.py:5-", "a.py:5- を読みました"),
+        ("shell.run", {"command": "cd a\nls"}, "$ cd a ls", "$ cd a ls"),
+        (
+            "shell.run",
+            {"command": "cat > a <<'EOF'\nlong\nEOF\nls"},
+            "$ cat > a <<'EOF' …",
+            "$ cat > a <<'EOF' …",
+        ),
+        ("shell.run", {"command": "echo $((1 << 3))\nls"}, "$ echo $((1 << 3)) ls", "$ echo $((1 << 3)) ls"),
+    ],
+)
+def test_an_action_is_named_so_that_two_of_a_kind_differ_and_long_text_is_left_out(operation, args, en, ja):
+    for language, expected in (("en", en), ("ja", ja)):
+        set_language(language)
+        assert action_name(operation, args, args.get("path"), done=True) == expected

@@ -193,6 +193,8 @@ def _inline(tokens: Sequence["Token"], *, coloured: bool) -> str:
         elif token.type.endswith("_close"):
             start = opened.pop()
             target, said = shown[start], "".join(shown[start + 1 :])
+            if token.info == "auto" and target.startswith("mailto:"):
+                target, said = "", f"<{said}>"  # as in `Ann <ann@example.org>`
             tail = f" ({target})" if target and target != said else ""
             shown[start:] = [_styled(said, token.type.removesuffix("_close")) + tail]
         elif token.type == "code_inline":

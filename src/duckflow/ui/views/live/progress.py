@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut
 from duckflow.domain.work.plan import Plan, Task, WorkStatus
@@ -14,6 +15,7 @@ from duckflow.ui.output.text_width import cut_to_width
 MARKS: dict[WorkStatus, str] = {"pending": "○", "in_progress": "◐", "completed": "●", "failed": "✗"}
 _BAR = 10
 _TARGET = 100
+_DOCUMENT = lazy_regex(r"[^\n]*<<-?\s*[\"'\\]?[A-Za-z_][^\n]*(?=\n)")
 
 
 def plan_tree(state: AgentState) -> str:
@@ -68,11 +70,37 @@ def action_name(
     named_first = ("command", "pattern", "to", "query", "symbol")
     said = next((args[name] for name in named_first if isinstance(args.get(name), str)), path)
     named = (args[name] for name in ("path", "id", "name", "url", "tool") if args.get(name))
-    target = cut(on_one_line(str(said or next(named, ""))), _TARGET)
-    name = action_key(operation, args)
+    said = str(said or next(named, ""))
+    said = _without_document(said) if "command" in args else said + _lines_read(operation, args)
+    target = cut(on_one_line(said), _TARGET)
+    name, place = action_key(operation, args), cut(on_one_line(_searched_place(operation, args)), _TARGET)
     if not has_text(f"did.{name}"):  # operation of a plugin or an MCP server
         return f"{on_one_line(operation)} {target}".rstrip()
+    if place:
+        named_in = {"target": target, "place": place}
+        return text("did.search_in", **named_in) if done else text("doing.search_in", **named_in)
     return (text(f"did.{name}", target=target) if done else text(f"doing.{name}", target=target)).strip()
+
+
+def _without_document(command: str) -> str:
+    """Return a command up to the text that it writes or passes on (`<<EOF`), which may be long."""
+    first = _DOCUMENT.match(command)
+    return f"{first[0]} …" if first else command
+
+
+def _lines_read(operation: str, args: Mapping[str, object]) -> str:
+    start, end = args.get("start"), args.get("end")
+    if operation != "file_ops.read_file" or not (start or end):
+        return ""
+    return f":{start or 1}-{end or ''}"
+
+
+def _searched_place(operation: str, args: Mapping[str, object]) -> str:
+    """Return the folder, file or kind of files that a search is limited to."""
+    if operation != "file_ops.search":
+        return ""
+    path, glob = (str(args.get(name) or "") for name in ("path", "glob"))
+    return "/".join(part for part in (path.rstrip("/"), glob) if part not in ("", ".", "*", "**"))
 
 
 def action_key(operation: str, args: Mapping[str, object]) -> str:
