@@ -27,7 +27,11 @@ that works|fine by me|k|kk|k do it|yea|cool, do it|nice, thanks
 write it|yess|aye|exactly|correct
 hai|なるほど、お願いします|あ、はい|わかりました、進めてください|いいんじゃないですか|それならお願いします|はい、ありがとうございます|そっか、じゃあお願い
 """
-ALWAYS = "a|always|Always|ａ|3|yes, always|always allow|いつも|常に|常に許可|はい、常に"
+ALWAYS = """
+a|always|Always|ａ|3|yes, always|always allow|いつも|常に|常に許可|はい、常に
+stop asking|stop asking me for every little edit, just do it|Don't ask again.|please don't ask me, just go ahead
+you don't have to ask for every change|no need to ask|いちいち聞かないで|もう確認は不要です|確認しなくていいのでどんどん進めて
+"""
 UNCLEAR = """
 no?|n.py|no1|nothing|wait, what is a.py?
 yes but smaller|sure, but rename it|yesterday|all of it|edit it|maybe|no problem|no worries, go ahead|yes?|ok?
@@ -36,6 +40,7 @@ why?|do|please do not know|y e s|yes/no|5|0|99|大丈夫です|結構です|は�
 no thats fine, go ahead as is|no, that's fine as it is
 わかりました|なるほど|あ|ありがとう|どういう意味ですか|うーん
 not sure|not bad|no idea|それで|大丈夫|use another name|?|/help|...
+stop asking and use tabs|don't ask me that, ask Ann|no need to ask about the name, it is b.py
 """
 NO = {
     "n": "",
@@ -47,7 +52,10 @@ NO = {
     "no, wrong file": "wrong file",
     "No: wrong file": "wrong file",
     "n wrong file": "wrong file",
-    "no use python 3": "use python 3",
+    "no use python 3": "no use python 3",
+    "no network. use X instead": "no network. use X instead",
+    "No new files please": "No new files please",
+    "no　network": "no　network",
     "no, put it in src/app.py": "put it in src/app.py",
     "n 3つにして": "3つにして",
     "No (too long)": "(too long)",

@@ -107,7 +107,26 @@ _THANKS = frozenset({"thanks", "thank you", "please", "ありがとう", "あり
 }
 _NO_IDIOM = lazy_regex(r"no[\s,]+(?:problem|problems|worries|objection|objections|idea)\b|not (?:sure|bad)\b")
 """Idioms that begin like a no but mean something else, so they are unclear."""
+_NO_OF_SOMETHING = lazy_regex(r"\s*no\s+[^\W\d_]", re.IGNORECASE)
+"""A no without a sign behind it may belong to the next word, as in "no network". The reason keeps it."""
 _ALWAYS = frozenset({"a", "always", "allow"})
+_ASKS_LESS = lazy_regex(
+    r"(?:please |just |ok |yes |and |you can )*"
+    r"(?:(?:stop|quit) asking|(?:dont|no need to|you dont (?:have|need) to) ask)\b"
+)
+"""Words that begin like a no and mean the opposite: stop asking me, just do it."""
+_ASKS_LESS_ABOUT = frozenset(
+    (
+        *("me", "again", "any", "anymore", "more", "every", "each", "all", "the", "time", "so", "much"),
+        *("about", "for", "of", "these", "little", "small", "single", "edit", "edits", "change", "changes"),
+        *("file", "files", "thing", "things", "question", "questions", "permission", "everything"),
+    )
+)
+_JA_ASKS_LESS = lazy_regex(
+    "(?:もう|いちいち|毎回|今後は|以後は?|これからは|次から|確認は?|承認は?|許可は?|編集ごとに)*"
+    "(?:聞かないで|確認しないで|聞かなくても?(?:いい|大丈夫)|確認しなくても?(?:いい|大丈夫)|確認は?(?:不要|いらない|要らない))"
+    "(?:です|よ|から|ので|ください|下さい|どんどん|全部|進めて|やって|お願いします|いい|ね)*"
+)
 
 _JA_YES = (
     "はい|はーい|ええ|うん|おう|もちろん|どうぞ|オッケー|オーケー|おっけー|おっけ|おーけー|おけ|ok|了解|承知|しました|"
@@ -250,6 +269,9 @@ def _is_yes(plain: str) -> bool:
 
 def _is_always(plain: str) -> bool:
     words = _words(plain)
+    if _asks_less(plain):
+        behind = _ASKS_LESS.sub("", " ".join(_all_words(plain))).split()
+        return not plain.isascii() or _ASKS_LESS_ABOUT.union(_WITH_YES).issuperset(behind)
     if "always" in words or words == ["a"]:
         return (_WITH_YES | _ALWAYS).issuperset(words)
     japanese = _joined(plain)
@@ -257,7 +279,15 @@ def _is_always(plain: str) -> bool:
     return known and re.search(_JA_ALWAYS, japanese) is not None
 
 
+def _asks_less(plain: str) -> bool:
+    """Return whether the words ask Duckflow to ask less, which is no refusal."""
+    english = _ASKS_LESS.match(" ".join(_all_words(plain)))
+    return bool(english or _JA_ASKS_LESS.fullmatch(_joined(plain)))
+
+
 def _read_no(said: str, plain: str) -> AnswerApproval | None:
+    if _asks_less(plain):
+        return None
     first = _first_word(plain)
     if _NO_IDIOM.match(plain):
         return None
@@ -290,7 +320,9 @@ def _rest(said: str, length: int) -> str:
         return ""
     reason = said.lstrip(_APART)[length:].lstrip(_BEFORE_REASON).rstrip()
     plain = _plain(reason)
-    return "" if not plain or plain in _THANKS or _is_bare_stop(plain) else reason
+    if not plain or plain in _THANKS or _is_bare_stop(plain):
+        return ""
+    return said.strip() if _NO_OF_SOMETHING.match(said) else reason
 
 
 def _is_bare_stop(plain: str) -> bool:
