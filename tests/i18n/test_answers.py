@@ -29,8 +29,10 @@ hai|なるほど、お願いします|あ、はい|わかりました、進め�
 """
 ALWAYS = """
 a|always|Always|ａ|3|yes, always|always allow|いつも|常に|常に許可|はい、常に
-stop asking|stop asking me for every little edit, just do it|Don't ask again.|please don't ask me, just go ahead
-you don't have to ask for every change|no need to ask|いちいち聞かないで|もう確認は不要です|確認しなくていいのでどんどん進めて
+stop asking|stop asking me for every little edit, just do it|Don't ask again.
+please don't ask me, just go ahead
+you don't have to ask for every change|no need to ask
+いちいち聞かないで|もう確認は不要です|確認しなくていいのでどんどん進めて
 """
 UNCLEAR = """
 no?|n.py|no1|nothing|wait, what is a.py?

@@ -70,3 +70,17 @@ async def test_M1_a_request_ends_with_what_was_made_what_ran_and_how_to_try_it(f
         assert [one.text.split("\n") for one in told] == [lines], (
             "a request that changed nothing has no summary"
         )
+
+
+async def test_M1_a_file_that_is_as_it_was_before_the_request_is_not_among_the_changed_ones(folder: Path):
+    (folder / "calc.py").write_text("1\n")
+    there = action("write_file", path="calc.py", content="2\n")
+    back = action("write_file", path="calc.py", content="1\n")
+    answers = decision("", there, run("echo 1 > new.txt"), back, run("rm new.txt")), decision("Nothing left.")
+    more = decision("", there, back, action("write_file", path="a.txt", content="a\n")), decision("Done.")
+    async with engine(folder, *answers, *more, mode="auto") as duck:
+        await duck.app.chat.say("go")
+        await duck.app.chat.say("again")
+        describe = Describer()
+        told = [one for event in duck.events if (one := describe(event)) and one.kind == "outcome"]
+    assert [one.text for one in told] == ["📁 Created: a.txt"]

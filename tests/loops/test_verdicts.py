@@ -352,7 +352,7 @@ async def test_J3_tests_that_the_user_lets_fail_count_for_nothing(folder: Path):
     assert verdict.evaluation.done
     assert not verdict.evaluation.missing_aspects
     assert [one.accepted for one in verdict.results if one.state == "failed"] == [True], verdict.results
-    assert "test_a.py failed, as you said it may for now" in evaluation_text(verdict)
+    assert "failed, as you said it may for now: test_a.py" in evaluation_text(verdict)
 
 
 async def test_J3_a_command_that_the_user_set_decides_even_if_they_let_tests_fail(folder: Path):

@@ -190,17 +190,18 @@ def test_J11_what_was_not_checked_is_said_if_nothing_was_run():
 def test_J3_a_failure_below_a_satisfied_verdict_says_why_it_does_not_count():
     done = SatisfactionEvaluation(overall_score=1.0, done=True)
     old = CheckResult(kind="test", name="make test", state="failed", before=True, detail="it failed before")
+    own = CheckResult(kind="test", name="tests/test_a.py", state="failed", before=True)
     lint = CheckResult(kind="diagnostic", name="ruff", state="failed", detail="a.py:1: F401")
-    event = Evaluated(iteration=1, evaluation=done, results=(old, lint))
+    event = Evaluated(iteration=1, evaluation=done, results=(old, lint, own))
     assert evaluation_text(event) == (
         "⚖ Satisfied\n  Checks: 1 failed\n"
-        "  – make test failed before this request, too, so it does not count\n"
-        "  – ruff failed, which does not decide by itself"
+        "  – failed before this request, too, so not counted: make test, tests/test_a.py\n"
+        "  – failed, which does not decide by itself: ruff"
     )
     set_language("ja")
     objective = end_attempt(TaskObjective(request="x"), done, (old, lint))
     shown = goal_text(state(objective)).splitlines()
-    assert "  – make test は依頼の前から失敗していたので、評価に含めません" in shown
+    assert "  – 依頼の前から失敗していたので、評価に含めません: make test" in shown
     assert "  ✗ ruff: a.py:1: F401" in shown
 
 

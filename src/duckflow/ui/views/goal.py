@@ -115,16 +115,21 @@ def _failed(results: Iterable[CheckResult]) -> list[CheckResult]:
 def _failures(results: Iterable[CheckResult]) -> list[str]:
     """Return the checks that failed. Those that do not decide are left out below one that does."""
     failed = _failed(results)
-    decided = any(one.binding for one in failed)
-    return [_failure(one) for one in failed if one.binding or one.before or one.accepted or not decided]
+    kinds = [(_kind_of_failure(one), check_name(one)) for one in failed]
+    if any(one.binding for one in failed):
+        kinds = [one for one in kinds if one[0] not in ("found", "not_compared")]
+    deciding = [text("evaluation.failed", name=name) for kind, name in kinds if kind == "failed"]
+    others = dict.fromkeys(kind for kind, _ in kinds if kind != "failed")
+    named = {kind: ", ".join(name for of, name in kinds if of == kind) for kind in others}
+    return [*deciding, *(text(f"evaluation.{kind}", name=names) for kind, names in named.items())]
 
 
-def _failure(result: CheckResult) -> str:
+def _kind_of_failure(result: CheckResult) -> str:
     if result.accepted:
-        return text("evaluation.failed_accepted", name=check_name(result))
-    kind = "failed_before" if result.before else "failed" if result.binding else "found"
-    kind = kind if result.compared or result.binding else "not_compared"
-    return text(f"evaluation.{kind}", name=check_name(result))
+        return "failed_accepted"
+    if result.binding or result.compared:
+        return "failed_before" if result.before else "failed" if result.binding else "found"
+    return "not_compared"
 
 
 def _caps(evaluation: SatisfactionEvaluation, explained: Collection[str] = ()) -> list[str]:
@@ -203,7 +208,7 @@ def _verdict(objective: TaskObjective) -> Iterator[str]:
 
 def _check(result: CheckResult) -> str:
     if result.before:
-        return _failure(result)
+        return text(f"evaluation.{_kind_of_failure(result)}", name=check_name(result))
     return text(
         f"goal.check.{result.state}",
         name=check_name(result),

@@ -13,10 +13,6 @@ from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import on_one_line
 
-_State = tuple[str | None, int | None]
-"""Content and permission bits of a file; None if it does not exist."""
-
-_GONE: _State = (None, None)
 _MOST_FILES, _MOST_COMMANDS, _COMMAND = 8, 3, 80
 _MOVE = "file_ops.move_file"
 _TEXTS = (".md", ".rst", ".txt", ".csv", ".tsv", ".json", ".toml", ".yaml", ".yml", ".ini", ".cfg")
@@ -28,6 +24,13 @@ _SHORTENED = lazy_regex(r"\s*(2>&1\s*)?(\|\s*(tail|head)\b[^|;&]*)?$")
 _TESTS = lazy_regex(r"\btests?\b|pytest|unittest|\btox\b|\bcheck\b", re.IGNORECASE)
 
 
+_Kept = tuple[str, int | None] | None
+
+
+def _kept(content: str | None, mode: int | None) -> _Kept:
+    return None if content is None else (content, mode)
+
+
 class RequestSummary:
     """Collects the file changes and commands of one request, from its events."""
 
@@ -36,20 +39,20 @@ class RequestSummary:
         self._clear()
 
     def _clear(self) -> None:
-        self._files: dict[str, tuple[_State, _State]] = {}
-        """State of each changed path before the request and now."""
+        self._files: dict[str, tuple[_Kept, _Kept]] = {}
+        """For each path, its content and mode before the request and now; None if it does not exist."""
         self._moved: set[str] = set()
         self._commands: dict[str, None] = {}
         """Commands that succeeded since the last change of a file, oldest first."""
 
     def __bool__(self) -> bool:
         """Return whether the request has changed files."""
-        return bool(self._files)
+        return any(True for _ in self._net())
 
     @property
     def wrote_code(self) -> bool:
         """True if the request wrote a program, which can be tested, and not only text or data."""
-        written = (path for path, (_, now) in self._files.items() if now[0] and path not in self._moved)
+        written = (path for path, (_, now) in self._net() if now and path not in self._moved)
         return any(posixpath.splitext(path)[1].lower() not in _TEXTS for path in written)
 
     def note(self, event: events.Event, action: Action | None = None) -> None:
@@ -70,10 +73,10 @@ class RequestSummary:
         changed = [path for path in event.changed if not is_cache(path)]
         self._moved |= set(changed) if event.operation == _MOVE else set()
         for path in changed:
-            change = known.get(path, FileChange(path=path, before="?", after="?", mode_after=-1))
-            before, _ = self._files.get(path, ((change.before, change.mode_before), _GONE))
-            now = (change.after, change.mode_after)
-            self._files[path] = (before, _GONE if path in event.removed else now)
+            change = known.get(path, FileChange(path=path, before="?", after=f"? {event.action_id}"))
+            before, _ = self._files.get(path, (_kept(change.before, change.mode_before), None))
+            after = None if path in event.removed else _kept(change.after, change.mode_after)
+            self._files[path] = (before, after)
         command = str(action.args.get("command", "")) if action else ""
         if changed:
             self._commands = {}
@@ -82,16 +85,18 @@ class RequestSummary:
             self._commands.pop(whole, None)
             self._commands[whole] = None
 
+    def _net(self) -> Iterator[tuple[str, tuple["_Kept", "_Kept"]]]:
+        """Return the files that differ from what they were before the request."""
+        return ((path, (before, now)) for path, (before, now) in self._files.items() if before != now)
+
     def text(self) -> str:
         """Return the summary, empty if the request changed no file."""
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
         found: dict[str, list[str]] = {"created": [], "changed": [], "deleted": []}
-        for path, (before, now) in self._files.items():
-            if before != now:  # otherwise it is again as it was
-                kind = "deleted" if now[0] is None else "created" if before[0] is None else "changed"
-                found[kind].append(path)
+        for path, (before, now) in self._net():
+            found["deleted" if not now else "changed" if before else "created"].append(path)
         named = [text(f"ending.{kind}", files=_some(paths)) for kind, paths in found.items() if paths]
         if not named:
             return
