@@ -317,3 +317,17 @@ async def test_G8_caches_of_a_later_test_run_are_no_request_to_take_back_or_to_c
         report = await duck.app.undoing.undo_request()
         assert files(folder) == {"a.txt": "zero\n"}
         assert report.remaining == 0
+
+
+async def test_G8_caches_that_a_request_deleted_come_back_and_nothing_of_the_request_before(folder: Path):
+    run = {"operation": "shell.run", "args": {"command": "rm -r __pycache__"}}
+    (folder / "__pycache__").mkdir()
+    (folder / "__pycache__" / "a.pyc").write_text("x")
+    answers = [decision("", write("a.txt", "one\n"), next_step="done"), decision("", run, next_step="done")]
+    async with engine(folder, *answers, mode="auto") as duck:
+        await do(duck, "go")
+        await do(duck, "remove the caches")
+        assert files(folder) == {"a.txt": "one\n"}
+        report = await duck.app.undoing.undo_request()
+        assert files(folder) == {"__pycache__/a.pyc": "x", "a.txt": "one\n"}
+        assert report.remaining == 1

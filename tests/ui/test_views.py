@@ -255,6 +255,12 @@ def tell(writer: FakeWriter, operation: str, args: dict, **fields) -> None:
         screen(StoredEvent(seq=seq, at=datetime.now(UTC), event=event))
 
 
+def test_a_single_line_of_output_is_not_left_out():
+    writer = FakeWriter()
+    tell(writer, "shell.run", {"command": "seq 4"}, text="exit code 0\n1\n2\n3\n4", exit_code=0, frame=(1, 0))
+    assert writer.text.split("\n")[1:] == ["  1", "  2", "  3", "  4"]
+
+
 @pytest.mark.parametrize(
     ("language", "line"),
     [("en", "✗ $ pytest -q failed: exit code 1"), ("ja", "✗ 失敗: $ pytest -q（終了コード 1）")],

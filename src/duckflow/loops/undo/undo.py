@@ -60,8 +60,8 @@ def undoable(sets: Iterable[ChangeSet]) -> list[ChangeSet]:
 
 
 def _matters(made: ChangeSet) -> bool:
-    """Return whether a change set changed more than caches, as test runs do."""
-    return any(not is_cache(change.path) for change in made.changes)
+    """Return whether a change set is more than what test runs leave: they write caches but delete none."""
+    return any(not is_cache(change.path) or change.after is None for change in made.changes)
 
 
 def _is_work(path: str) -> bool:

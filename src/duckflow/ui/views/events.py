@@ -250,7 +250,8 @@ def _describe_action(event: events.ActionFinished, action: Action | None) -> Eve
         before, after = event.frame
         lines = event.text.rstrip("\n").split("\n")
         output = [one for one in lines[before : len(lines) - after] if one.strip()]
-        hidden = 0 if event.by_user else max(len(output) - _TAIL, 0)
+        most = len(output) if event.by_user else _TAIL + 1  # a single line is shown, not counted
+        hidden = len(output) - _TAIL if len(output) > most else 0
         full = "\n".join([line, *lines[before : len(lines) - after], *notes])
         return EventDescription(
             "action", line, tone, tuple(output[hidden:]), hidden, event.by_user, command, full, notes
