@@ -167,6 +167,7 @@ async def test_what_is_not_offered_is_asked_again():
     answer = await questions(keyboard, writer).approve(approval(editable=False))
     assert answer == AnswerApproval(yes=False)
     assert len(keyboard.asked) == 4
+    assert "In another mode I ask less" in writer.text
     assert "not available here" in writer.text
 
 

@@ -99,7 +99,9 @@ class Questions:
                 return said
             elif answer is None:
                 self._writer.line(text("approval.unclear"), "yellow")
-            elif (answer.always and not view.always) or (answer.edited is not None and not approval.editable):
+            elif answer.always and not view.always:
+                self._writer.line(text("approval.no_always"), "yellow")
+            elif answer.edited is not None and not approval.editable:
                 self._writer.line(text("approval.not_offered"), "yellow")
             elif answer.yes and unseen:
                 self._writer.line(text("approval.unseen", count=len(unseen)), "yellow")
