@@ -76,7 +76,7 @@ file_ops.list_files file_ops.search file_ops.outline file_ops.edit_cell
 shell.run shell.start shell.read shell.stop
 shell.take_over plan_tool.propose plan_tool.get plan_tool.list plan_tool.approve plan_tool.update_step
 plan_tool.revise plan_tool.delete task_tool.generate_list task_loop.run task_loop.cancel
-memory.remember skill.read mcp.describe mcp.accept web.fetch web.search
+memory.remember changes.undo skill.read mcp.describe mcp.accept web.fetch web.search
 agent.explore agent.work agent.review review.report_finding
 code.definition code.references code.rename code.apply_rename code.diagnostics
 """.split()  # noqa: SIM905 - a list to read

@@ -15,7 +15,7 @@ from duckflow.app.models import choose, open_models, unknown_prices
 from duckflow.app.opening import Opening
 from duckflow.app.places import COPIES, LIVE, LOCKS
 from duckflow.app.resources import SessionResources
-from duckflow.app.team import reviews, rules_outside, team_tools
+from duckflow.app.team import is_agent, reviews, rules_outside, team_tools
 from duckflow.config.files.markdown import AGENTS_FOLDER, COMMANDS_FOLDER, read_agents, read_commands
 from duckflow.config.places import closed_dirs, config_dir, state_dir
 from duckflow.config.settings import Settings
@@ -47,6 +47,7 @@ from duckflow.loops.thinking.rules import RulesFiles
 from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.loops.turn import Turn
 from duckflow.loops.undo.differences import Differences
+from duckflow.loops.undo.operation import undo_tools
 from duckflow.loops.undo.recovery import finish_applying, give_back_saves, recover
 from duckflow.loops.undo.undo import Undo
 from duckflow.prompts.evidence import evidence_in
@@ -123,7 +124,9 @@ class App:
         self._reviewed: dict[str, bytes | None] = {}
         team = team_tools(base, opening, (self.tiers, self.advisor), env, agents, self._reviewed)
         pages = page_tools(settings, env, lambda: self.tiers.name("creative"), clean)
-        others = (*base.code.tools(), *plans, *lists, *team, *remembering, *reading, *pages)
+        self.undoing = Undo(session, workspace, base.kept, base.log)
+        undoing = () if is_agent(env) else undo_tools(session, self.undoing)
+        others = (*base.code.tools(), *plans, *lists, *team, *remembering, *undoing, *reading, *pages)
         catalogue = Catalogue((*background.fixed, *others), self.mcp)
         limits = DraftLimits(most=settings.llm.candidates)
         dialects = Dialects(catalogue, look, rules, limits, base.shell)
@@ -150,7 +153,6 @@ class App:
             closing.push_async_callback(self.mcp.aclose)
         for close in (dispatcher.settle_background, self.tasks.aclose, judging.aclose, hooks.aclose):
             closing.push_async_callback(close)
-        self.undoing = Undo(session, workspace, base.kept, base.log)
         self.extensions = Extensions(
             hooks=extensions.hooks,
             plugins=extensions.plugins.facts,

@@ -37,6 +37,11 @@ def reviews(env: Mapping[str, str]) -> bool:
     return Path(env.get(REVIEW_PLACE, "/nonexistent")).is_dir()  # not so inside the sandbox
 
 
+def is_agent(env: Mapping[str, str]) -> bool:
+    """Return whether this session is that of an agent."""
+    return bool(env.get(ROLE))
+
+
 def rules_outside(env: Mapping[str, str]) -> dict[str, Path]:
     """Return the rules files outside the project: the user's, and for an agent its role."""
     role = env.get(ROLE)

@@ -17,6 +17,7 @@ COMMON: Mapping[str, str] = {
     "file_ops.edit_file": "edit_file",
     "file_ops.search": "search",
     "shell.run": "shell",
+    "changes.undo": "undo_changes",
     "review.report_finding": "report_finding",
 }
 """Tool name of each operation that has a separate tool; models know these names."""

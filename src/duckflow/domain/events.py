@@ -225,7 +225,7 @@ class ActionQueued(Frozen):
 
 
 class Undone(Frozen):
-    """The user undid changes or, with `redo`, undid an undo. `takes_back` lists the action ids (G8)."""
+    """Changes were undone or, with `redo`, an undo was. `takes_back` lists the action ids (G8)."""
 
     type: Literal["undone"] = "undone"
     undo_id: str
@@ -234,6 +234,12 @@ class Undone(Frozen):
     """Changes this undo made to files, so that it can be undone too."""
     left: tuple[LeftFile, ...] = ()
     redo: bool = False
+    commands: tuple[str, ...] = ()
+    """Commands in the undone actions; some of their effects may remain."""
+    remaining: int = 0
+    """Earlier actions whose changes can still be undone."""
+    action_id: str = ""
+    """Action with which the model did it at the user's wish; empty if the user did it with a command."""
 
 
 class Rewound(Frozen):

@@ -17,7 +17,7 @@ has changed; `tests`: run the tests; `run`: start or open a program;
 small model can't write."""
 
 _BEGINS = (
-    r"(?:(?:ok|okay|well|so|now|then|and|also|but|no|yes|please|pls|just|hey|sorry|actually|instead|maybe|let'?s"
+    r"(?:(?:ok|okay|well|so|now|then|and|also|but|no|nope|nah|yes|please|pls|just|hey|hm+|oh|oops|ah|wait|sorry|actually|instead|maybe|let'?s"
     r"|can you|could you|would you|will you|can we|i want you to|i need you to|i(?:'d| would) like you to"
     r"|you should|you can|try to|go and)[\s,]+)*"
 )
@@ -68,8 +68,10 @@ _RUN = lazy_regex(
     r"|in (?:the|my|a) browser|the (?:app|game|program|script|server|page|file|code|result)|[\w./-]+\.\w+))*"
 )
 _UNDO = lazy_regex(
-    rf"{_BEGINS}(?:undo|revert|roll back|(?:take|put|bring|i want) (?:it|that|this|them) back)"
-    r"(?: (?:it|that|this|them|the|my|your|all|last|one|change|changes|everything|please|now|again))*"
+    rf"{_BEGINS}(?:undo|revert|roll back|(?:take|put|bring|i want) (?:it|that|this|them|everything) back"
+    r"|go back to (?:how|what|the way) (?:it|things|everything) (?:was|were))"
+    r"(?: (?:it|that|this|them|the|my|your|all|of|last|latest|recent|previous|one|edits?|changes?|everything"
+    r"|what|you|did|just|made|before|back|please|now|again|(?:how|the way) (?:it|things) (?:was|were)))*"
 )
 _LEAVE = lazy_regex(
     rf"{_BEGINS}(?:(?:i )?changed my mind|never ?mind|forget (?:it|that|about it)|leave it|skip (?:it|that)"
@@ -143,8 +145,9 @@ _JA_RUN = lazy_regex(
     + _JA_POLITE
 )
 _JA_UNDO = lazy_regex(
-    "(?:やっぱり|やはり|さっき|先ほど|今|最後|直前|いま|の|変更|修正|を|は|全部|すべて|一つ|ひとつ|前|に|、|それ|これ|もと|元)*"
-    "(?:元に戻して|もとに戻して|取り消して|取消して|戻して|アンドゥして)" + _JA_POLITE
+    "(?:やっぱり|やはり|ごめん|すみません|さっき|先ほど|今|最後|直前|いま|の|変更|修正|編集|作業|状態|を|は|全部|すべて|一つ|ひとつ|一旦|前|に|、"
+    "|それ|これ|もと|元)*(?:元に戻し|もとに戻し|取り消し|取りけし|取消し|取り止め|戻し|アンドゥし|undoし|なかったことにし)"
+    "(?:て|といて|ておいて)" + _JA_POLITE
 )
 _JA_LEAVE = lazy_regex(
     "(?:いや|いえ|やっぱり|やはり|もう|、)*(?:やめ(?:て|とく|ます|よう|る)|いらない|いりません|要らない|不要|結構です|中止|そのままで"
@@ -189,6 +192,8 @@ _SHORT = 300
 """A longer message may tell a story around its request, so only the model can read it."""
 _CLAUSES = lazy_regex(r"[,.;:!\n]\s+|\s+-\s+|\s+(?:and|then|but|so)\s+|[。！\n]|\?(?=.)")
 
+_PARTS = lazy_regex(r"[,.;:!\n]\s+|\s+-\s+|\s+(?:and|then|but|so)\s+|[。、!,\n]|(?<=て)から")
+
 
 def plain_wish(said: str) -> PlainWish | None:
     """Return what a short message plainly asks for; None if only the model can tell."""
@@ -196,6 +201,13 @@ def plain_wish(said: str) -> PlainWish | None:
     if not plain or len(plain) >= _SHORT:
         return None
     return _japanese(plain) if re.search("[ぁ-んァ-ヶ]", plain) else _english(plain)
+
+
+def asks_to_undo(said: str) -> bool:
+    """Return whether a part of a message plainly asks to undo what was done."""
+    plain = unicodedata.normalize("NFKC", said).casefold().strip()
+    parts = (part.strip(" .!。~〜") for part in (plain, *_PARTS.split(plain)))
+    return any(_UNDO.fullmatch(part) or _JA_UNDO.fullmatch(part) for part in parts if part)
 
 
 def is_greeting(said: str) -> bool:

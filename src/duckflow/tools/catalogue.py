@@ -81,7 +81,7 @@ class Proposal(NamedTuple):
     kind: ApprovalScope | None = None
     """Kind of action that the user's answer "always" would allow."""
     granted: bool = False
-    """True if the user has allowed it permanently."""
+    """True if the user has allowed it permanently, or has just asked for it."""
     command: str | None = None
     """Command to run, if it is one."""
     network: bool = False
@@ -94,6 +94,8 @@ class Proposal(NamedTuple):
     """Content to write, computed from the file as it is now."""
     writes: tuple[PlannedWrite, ...] = ()
     """Contents of several files that are written together."""
+    undoes: bool = False
+    """True if it restores files, as `impact` says."""
 
 
 class NoArguments(Frozen):

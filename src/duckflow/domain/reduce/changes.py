@@ -48,13 +48,14 @@ def take_back(state: AgentState, event: Undone) -> AgentState:
         undone=event.redo,
     )
     paths = tuple(dict.fromkeys(change.path for change in event.changes))
-    request = _without(state.request, event, paths)
+    request = _without(state.request, event, _own_paths(state, event, paths))
     marked = replace(state, change_sets=(*earlier, made)[-MOST_CHANGE_SETS:], request=request)
     for before, after in zip(state.change_sets, earlier, strict=True):
         if after.task_id is not None and before.undone != after.undone:
             marked = set_task(marked, after.task_id, "pending" if after.undone else "completed")
     current, outdated = outdate(marked, *paths)
-    return tell(current, _told(event, paths, outdated))
+    # The result of the model's own action has told it.
+    return current if event.action_id else tell(current, _told(event, paths, outdated))
 
 
 def note_recovery(state: AgentState, event: Recovered) -> AgentState:
@@ -90,6 +91,21 @@ def _marked(sets: tuple[ChangeSet, ...], event: Undone) -> tuple[ChangeSet, ...]
     back = {one for undo in sets if event.redo and undo.action_id in gone for one in undo.takes_back}
     marks = {**dict.fromkeys(gone, True), **dict.fromkeys(back, False)}
     return tuple(replace(one, undone=marks[one.action_id]) if one.action_id in marks else one for one in sets)
+
+
+def _own_paths(state: AgentState, event: Undone, paths: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the files that are as they were before this request; for a command of the user, all of them.
+
+    What the model took back of an earlier request is work of this one.
+    """
+    if not event.action_id:
+        return paths
+    own = (
+        one
+        for one in state.change_sets
+        if one.request_id == _request_id(state) and one.action_id in event.takes_back
+    )
+    return tuple(dict.fromkeys(change.path for one in own for change in one.changes if change.path in paths))
 
 
 def _without(request: Request | None, event: Undone, paths: tuple[str, ...]) -> Request | None:

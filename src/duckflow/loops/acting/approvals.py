@@ -135,6 +135,8 @@ def _impact(outline: ChangeOutline) -> Iterator[TextLine]:
             yield line("approval.impact.plan")
         case "foreign" | "fetch" | "consent":
             yield from outline.proposal.impact
+        case "write" if outline.proposal.undoes:
+            yield from outline.proposal.impact
         case "execute" if outline.effects is not None:
             yield from _effects_impact(outline.effects, outline.ended, outline.quiet)
         case "execute":

@@ -57,7 +57,8 @@ def file_tool_findings(
     new: dict[str, bytes | None] = {}
     paths = list(before)
     written = {one.path: one.data for one in proposal.writes}
-    moved_from = paths[0] if proposal.write is None and not written and len(paths) == 2 else ""
+    moves = proposal.write is None and not written and not proposal.undoes and len(paths) == 2
+    moved_from = paths[0] if moves else ""
     for path in paths[bool(moved_from) :]:
         for name in dict.fromkeys((path, workspace.real(path))):
             if moved_from:

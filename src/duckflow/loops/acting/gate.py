@@ -110,7 +110,9 @@ class Gate:
             assessed = await asyncio.to_thread(self._assess, *facts, contained=contained)
         case = case._replace(risk=assessed.risk)
         kind = (
-            proposal.kind or _kind(effect, targets.before, proposal.command) if may_remember(case) else None
+            proposal.kind or _kind(effect, targets.before, proposal.command)
+            if may_remember(case) and not proposal.undoes
+            else None
         )
         if works_on_copy and proposal.hosts and not proposal.network and not proposal.secrets:
             kind = ApprovalScope(what="hosts", scope=" ".join(proposal.hosts))

@@ -96,7 +96,7 @@ class Judging(SessionPart):
         request = self._state.request
         if request is None or not self._judges:
             return "done"
-        if await self._only_replied(request):
+        if self._only_undone(request) or await self._only_replied(request):
             self.stop()
             return "done"
         if request.objective.added and not self._is_talk(request):
@@ -155,6 +155,13 @@ class Judging(SessionPart):
         self.stop()
         _, evaluation = await self._evaluate(request, verified, asks=reached)
         return evaluation.done
+
+    def _only_undone(self, request: Request) -> bool:
+        """Return whether the user wanted an undo and nothing else was done: the program did it, exactly."""
+        state, objective = self._state, request.objective
+        own = [one for one in state.change_sets if one.request_id == request.request_id]
+        undone = bool(own) and all(one.by_undo for one in own)
+        return undone and not state.verify and plain_wish(objective.request) == "undo"
 
     async def _only_replied(self, request: Request) -> bool:
         """Return whether a small model gave an answer and has changed nothing, which no attempt improves."""

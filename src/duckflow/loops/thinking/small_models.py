@@ -33,6 +33,7 @@ from duckflow.loops.thinking.spelled_out import (
     waits_for_input,
     wants_list,
 )
+from duckflow.loops.undo.operation import UNDO
 from duckflow.prompts.shortening import lines_within
 from duckflow.safety.files.listing import SKIPPED
 from duckflow.safety.files.workspace import Workspace
@@ -104,7 +105,7 @@ class WorkspaceLook:
         said, begun = _last_said(state), _begun(state)
         path = file_to_show(said, files) if begun else ""
         return Choices(
-            action=spelled_out(said, files) if begun and not refused else None,
+            action=_spelled_out(state, said, files) if begun and not refused else None,
             shows=path,
             content=(await self.content(path) or "") if path else "",
             lists=begun and wants_list(said),
@@ -309,6 +310,13 @@ def _changed(state: AgentState) -> tuple[str, ...]:
     """Return the files that the session changed and that no undo has restored."""
     made = (one for one in state.change_sets if not one.undone and not one.by_undo)
     return tuple(dict.fromkeys(change.path for one in made for change in one.changes if not change.ignored))
+
+
+def _spelled_out(state: AgentState, said: str, files: Sequence[str]) -> Action | None:
+    """Return what a message spells out: an undo of what this session changed, a renaming or a deletion."""
+    if plain_wish(said) == "undo" and _changed(state):
+        return Action(operation=UNDO, args={})
+    return spelled_out(said, files)
 
 
 def _kind_of_talk(said: str) -> Literal["hello", "welcome", "bye", "next"]:

@@ -1,10 +1,10 @@
 """Undo of changes, by action or by request, and the diff since then (G8)."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import islice
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from duckflow.domain.errors import ToolError, UserError
 from duckflow.domain.events import Undone
@@ -25,14 +25,20 @@ from duckflow.safety.uncancelled import run_in_thread
 from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.kept_files import ChangeOwner, KeptFiles
 from duckflow.store.sessions import Sessions
+from duckflow.tools.editing.differences import difference_of
 
 _SEARCHED = 20
 """Number of earlier sessions to search, newest first."""
 
 
-def earlier_changes(log: SqliteEventLog, workspace: str, state: AgentState) -> Sequence[ChangeSet]:
-    """Return the changes of the newest earlier session that has any to undo; ids include that session."""
-    undone = set(_covered(state.change_sets))
+def earlier_changes(
+    log: SqliteEventLog, workspace: str, state: AgentState, gone: Collection[str] = ()
+) -> Sequence[ChangeSet]:
+    """Return the changes of the newest earlier session that has any to undo; ids include that session.
+
+    Those in `gone` count as undone.
+    """
+    undone = {*_covered(state.change_sets), *gone}
     others = (one.id for one in Sessions(log.database).listed(workspace) if one.id != state.session_id)
     for session_id in islice(others, _SEARCHED):
         try:
@@ -76,9 +82,17 @@ def _covered(sets: Iterable[ChangeSet]) -> Iterable[str]:
 _BATCH = 256
 
 
+class PlannedUndo(NamedTuple):
+    """Change sets that an undo would restore, and all known ones in order."""
+
+    sets: Sequence[ChangeSet]
+    known: Sequence[ChangeSet]
+    redo: bool = False
+
+
 @dataclass(eq=False)
 class Undo(SessionPart):
-    """Undoes changes for the user, not for the model. Each undo is an event that `redo` can undo."""
+    """Undoes changes, for the user or at the user's wish. Each undo is an event that `redo` can undo."""
 
     _workspace: Workspace
     _kept: KeptFiles
@@ -89,38 +103,48 @@ class Undo(SessionPart):
 
         With `upto`, leave the changes after that one as they are.
         """
-        known = await self._known(count, upto)
-        open_still = undoable(known)
-        counted = [one for one in open_still if _matters(one)] or open_still
-        first = counted[-count:][:1] if count > 0 else []
-        wanted = open_still[open_still.index(first[0]) :] if first else ()
-        return await self._take_back(wanted, known)
+        return await self._carry_out(await run_in_thread(self.last_actions, count, upto))
 
     async def undo_request(self, upto: str | None = None) -> UndoReport:
         """Undo those changes of the last request that were not undone yet."""
-        known = await self._known(upto=upto)
+        return await self._carry_out(await run_in_thread(self.last_request, upto))
+
+    async def undo_actions(self, ids: Collection[str]) -> UndoReport:
+        """Undo those changes of these actions that were not undone yet."""
+        own = self._state.change_sets
+        return await self._carry_out(PlannedUndo([one for one in undoable(own) if one.action_id in ids], own))
+
+    async def redo(self) -> UndoReport:
+        """Undo the last undo."""
+        return await self._carry_out(self.last_undo())
+
+    def last_actions(self, count: int, upto: str | None = None) -> PlannedUndo:
+        """Return the last `count` actions that changed files. Blocking."""
+        known = self._known(count, upto)
+        open_still = undoable(known)
+        counted = [one for one in open_still if _matters(one)] or open_still
+        first = counted[-count:][:1] if count > 0 else []
+        return PlannedUndo(open_still[open_still.index(first[0]) :] if first else (), known)
+
+    def last_request(self, upto: str | None = None) -> PlannedUndo:
+        """Return the changes of the last request that changed files. Blocking."""
+        known = self._known(upto=upto)
         open_still = undoable(known)
         last = ([one for one in open_still if _matters(one)] or open_still)[-1:]
         wanted = open_still[open_still.index(last[0]) :] if last else []  # caches of later test runs, too
         ids = {one.request_id for one in last}
         earlier = [one for one in open_still if one.request_id in ids and one not in wanted]
-        return await self._take_back([*earlier, *wanted], known)
+        return PlannedUndo([*earlier, *wanted], known)
 
-    async def undo_actions(self, ids: Collection[str]) -> UndoReport:
-        """Undo those changes of these actions that were not undone yet."""
+    def last_undo(self) -> PlannedUndo:
+        """Return the last undo that was not redone."""
         own = self._state.change_sets
-        return await self._take_back([one for one in undoable(own) if one.action_id in ids], own)
-
-    async def redo(self) -> UndoReport:
-        """Undo the last undo."""
-        undos = [one for one in self._state.change_sets if one.by_undo and not one.undone]
-        if not undos:
-            return UndoReport(kind="redo")
-        return await self._change_back(undos[-1:], redo=True)
+        undos = [one for one in own if one.by_undo and not one.undone]
+        return PlannedUndo(undos[-1:], own, redo=True)
 
     async def diff(self, *, session: bool = False) -> str:
         """Return the diff of the files since the start of the last request or, if asked, of the session."""
-        known = self._state.change_sets if session else await self._known()
+        known = self._state.change_sets if session else await run_in_thread(self._known)
         made = [one for one in known if any(_is_work(change.path) for change in one.changes)]
         made = [one for one in made if not one.by_undo]
         if made and not session:
@@ -128,7 +152,12 @@ class Undo(SessionPart):
         found = await Differences(self._workspace, self._kept).since(made)
         return "".join(difference for path, difference in found.items() if _is_work(path))
 
-    async def _known(self, count: int = 1, upto: str | None = None) -> Sequence[ChangeSet]:
+    def preview(self, planned: PlannedUndo) -> Mapping[str, str]:
+        """Return the diff of each path that an undo would change now. Blocking."""
+        steps, _ = self._steps(planned.sets)
+        return {step.path: _difference(step) for step in steps}
+
+    def _known(self, count: int = 1, upto: str | None = None) -> Sequence[ChangeSet]:
         """Return this session's change sets. If they are too few, those of an earlier session come first."""
         own = self._state.change_sets
         if upto is not None:
@@ -136,37 +165,74 @@ class Undo(SessionPart):
             own = own[: ids.index(upto) + 1] if upto in ids else ()
         if len(undoable(own)) >= count:
             return own
-        return (
-            *await run_in_thread(earlier_changes, self._log, str(self._workspace.root), self._state),
-            *own,
-        )
+        return (*self._earlier(), *own)
 
-    async def _take_back(self, sets: Sequence[ChangeSet], known: Sequence[ChangeSet]) -> UndoReport:
-        if not sets:
-            return UndoReport(commands=_commands(known))
-        report = await self._change_back(sets, redo=False)
-        start = [one.action_id for one in known].index(sets[0].action_id)
-        remaining = sum(_matters(one) for one in undoable(await self._known()))
-        return replace(report, commands=_commands(known[start:]), remaining=remaining)
+    def _earlier(self, gone: Collection[str] = ()) -> Sequence[ChangeSet]:
+        return earlier_changes(self._log, str(self._workspace.root), self._state, gone)
 
-    async def _change_back(self, sets: Sequence[ChangeSet], *, redo: bool) -> UndoReport:
+    async def _carry_out(self, planned: PlannedUndo) -> UndoReport:
         state = self._state
-        if state.running or state.task_running or state.background_runs or state.background_commands:
+        if planned.sets and state.running:
             raise UserError("undo.busy")
-        undo_id = f"u{self._state.seq + 1}"
-        access = Access(self._workspace, self._kept, ChangeOwner(self._state.session_id, undo_id, undo_id))
+        report, undone = await self.perform(planned)
+        if undone is not None:
+            self._session.record(undone)
+        return report
+
+    async def perform(self, planned: PlannedUndo, action_id: str = "") -> tuple[UndoReport, Undone | None]:
+        """Restore the files. Return the report, and the event to record if anything was done.
+
+        `action_id` is that of the model's action which does it.
+        """
+        sets, known, redo = planned
+        kind: Literal["undo", "redo"] = "redo" if redo else "undo"
+        if not sets:
+            return UndoReport(kind=kind, commands=() if redo else _commands(known)), None
+        state = self._state
+        if state.task_running or state.background_runs or state.background_commands:
+            raise UserError("undo.busy")
+        undo_id = f"u{state.seq + 1}"
+        access = Access(self._workspace, self._kept, ChangeOwner(state.session_id, undo_id, undo_id))
         left = await run_in_thread(self._restore_all, sets, access)
         self._session.record(*self._kept.take_notices())
         changes = await run_in_thread(self._workspace.paths.made_of, access.changes)
         broken = any(one.reason == "failed" for one in left)
-        if changes or not broken:
-            ids = () if broken else tuple(one.action_id for one in sets)
-            self._session.record(
-                Undone(undo_id=undo_id, takes_back=ids, changes=changes, left=left, redo=redo)
+        ids = () if broken else tuple(one.action_id for one in sets)
+        report = UndoReport(kind=kind, actions=len(sets), restored=changes, left=left)
+        if not redo:
+            start = [one.action_id for one in known].index(sets[0].action_id)
+            report = replace(
+                report,
+                commands=_commands(known[start:]),
+                remaining=await run_in_thread(self._remaining, ids),
             )
-        return UndoReport(kind="redo" if redo else "undo", actions=len(sets), restored=changes, left=left)
+        if broken and not changes:
+            return report, None
+        return report, Undone(
+            undo_id=undo_id,
+            takes_back=ids,
+            changes=changes,
+            left=left,
+            redo=redo,
+            commands=report.commands,
+            remaining=report.remaining,
+            action_id=action_id,
+        )
+
+    def _remaining(self, gone: Collection[str]) -> int:
+        """Return how many actions can still be undone once those in `gone` are."""
+        own = [one for one in undoable(self._state.change_sets) if one.action_id not in gone]
+        left = own or [one for one in undoable(self._earlier(gone)) if one.action_id not in gone]
+        return sum(_matters(one) for one in left)
 
     def _restore_all(self, sets: Sequence[ChangeSet], access: Access) -> tuple[LeftFile, ...]:
+        steps, left = self._steps(sets)
+        for start in range(0, len(steps), _BATCH):
+            left += self._make(steps[start : start + _BATCH], access)
+        return tuple(left)
+
+    def _steps(self, sets: Sequence[ChangeSet]) -> tuple[list["_Step"], list[LeftFile]]:
+        """Return the steps that restore the files, and the files that must be left as they are."""
         by_path: dict[str, list[FileChange]] = {}
         for one in reversed(sets):
             for change in reversed(one.changes):
@@ -189,9 +255,7 @@ class Undo(SessionPart):
                 left.append(step)
             elif step is not None:
                 steps.append(step)
-        for start in range(0, len(steps), _BATCH):
-            left += self._make(steps[start : start + _BATCH], access)
-        return tuple(left)
+        return steps, left
 
     def _joined(self, newest_first: Sequence[FileChange]) -> tuple[FileChange, list[LeftFile]]:
         """Combine the changes of a path, back to the point where another program changed it."""
@@ -269,3 +333,8 @@ class _Step(NamedTuple):
     wanted: PathState | None
     folders: tuple[str, ...] = ()
     """Folders created with the file. Removing it again removes those that are empty."""
+
+
+def _difference(step: _Step) -> str:
+    now, wanted = (None if one is None or one.word == FOLDER else one.data for one in (step.now, step.wanted))
+    return difference_of(step.path, now, wanted)

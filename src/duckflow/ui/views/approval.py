@@ -12,7 +12,7 @@ from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.writer import Colour
 from duckflow.ui.views.live.progress import action_key
 
-_FACTS = ("reads", "in_sandbox", "no_sandbox", "with_network", "undo", "no_undo", "memory_undo")
+_FACTS = ("reads", "in_sandbox", "no_sandbox", "with_network", "undo", "no_undo", "redo", "memory_undo")
 """Impacts of a change that have a short form."""
 _FILES = (
     "files_",

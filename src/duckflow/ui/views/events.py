@@ -140,6 +140,8 @@ class Describer:
                     return None
                 kind, tone, words = _TABLE[type(event)]
                 said = words(event)
+                if isinstance(event, events.Undone) and event.action_id:
+                    kind = "note"  # the model's own, which no window has shown as an answer to a command
         return EventDescription(kind, said, tone) if said else None
 
     def _outcome_line(self, event: events.RequestFinished) -> str:
@@ -209,7 +211,7 @@ _COMMAND = "shell.run"
 _WRITES = (_COMMAND, "shell.start", "shell.read", "shell.stop")
 _TOLD_BY_EVENT = (
     *("plan_tool.propose", "plan_tool.revise", "plan_tool.approve", "plan_tool.update_step"),
-    *("task_loop.run", "task_loop.cancel"),
+    *("task_loop.run", "task_loop.cancel", "changes.undo"),
 )
 """Operations whose success is shown by an answer, a question or a line about the plan."""
 _SHOWS = ("file_ops.read_file", "web.fetch", "web.search")

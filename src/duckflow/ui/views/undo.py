@@ -40,7 +40,14 @@ def undo_text(report: UndoReport) -> str:
 def undone_text(event: Undone) -> str:
     """Return the text about an undo, from its stored event."""
     kind = "redo" if event.redo else "undo"
-    report = UndoReport(kind=kind, actions=len(event.takes_back), restored=event.changes, left=event.left)
+    report = UndoReport(
+        kind=kind,
+        actions=len(event.takes_back),
+        restored=event.changes,
+        left=event.left,
+        commands=event.commands,
+        remaining=event.remaining,
+    )
     return undo_text(report)
 
 
