@@ -1,5 +1,6 @@
 """G8: every change by a file tool can be taken back, without git, and never over someone else's work."""
 
+import asyncio
 import os
 import stat
 from pathlib import Path
@@ -14,8 +15,9 @@ from duckflow.domain.events import ActionFinished, ActionStarted, Undone
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.i18n.catalogue import set_language
 from duckflow.store.kept_files import KeptFiles
-from duckflow.ui.views.undo import undo_text
+from duckflow.ui.views.undo import undo_text, undone_text
 from fakes.engine import action, decision, engine
+from fakes.gate import Gate
 from fakes.rows import every_row
 
 
@@ -331,3 +333,24 @@ async def test_G8_caches_that_a_request_deleted_come_back_and_nothing_of_the_req
         report = await duck.app.undoing.undo_request()
         assert files(folder) == {"__pycache__/a.pyc": "x", "a.txt": "one\n"}
         assert report.remaining == 1
+
+
+async def test_G8_C4_undo_says_if_a_request_was_stopped_in_between_and_how_to_keep_its_first_part(
+    folder: Path, tmp_path: Path
+):
+    gate = Gate(tmp_path / "gate")
+    first, second = (decision("", write("a.txt", text)) for text in ("one\n", "two\n"))
+    async with engine(folder, first, gate.hold(decision("late")), second, decision("Done.")) as duck:
+        work = asyncio.ensure_future(duck.app.chat.say("Count"))
+        await gate.wait_until_asked()
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        await do(duck, "go on")
+        report = await duck.app.undoing.undo_request()
+        assert (files(folder), report.actions, report.after_stop) == ({}, 2, 1)
+        assert "/undo redo, then /undo 1" in undo_text(report)
+        assert undone_text(duck.of(Undone)[-1]) == undo_text(report), "a second window shows the same"
+        await duck.app.undoing.redo()
+        report = await duck.app.undoing.undo(report.after_stop)
+        assert (files(folder), report.after_stop) == ({"a.txt": "one\n"}, 0)

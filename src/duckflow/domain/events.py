@@ -238,6 +238,8 @@ class Undone(Frozen):
     """Commands in the undone actions; some of their effects may remain."""
     remaining: int = 0
     """Earlier actions whose changes can still be undone."""
+    after_stop: int = 0
+    """If the user had stopped the undone request in between: number of actions after the last stop."""
     action_id: str = ""
     """Action with which the model did it at the user's wish; empty if the user did it with a command."""
 

@@ -79,6 +79,8 @@ class Request(Frozen):
     """Number of returns to planning after errors, counted since the last time that nothing was failing."""
     profile: TaskProfile | None = None
     """Kind of task, as the model last named it."""
+    stops: int = 0
+    """Number of times that the user stopped it."""
     outcome: RequestOutcome | None = None
     """Outcome with which the work last ended or paused; None while it continues."""
     changed: tuple[str, ...] = ()

@@ -60,6 +60,8 @@ class ChangeSet(Frozen):
     undone: bool = False
     task_id: str | None = None
     """Background task that made the changes."""
+    stops: int = 0
+    """Number of times that the user had stopped the request before."""
 
     @property
     def by_undo(self) -> bool:
@@ -92,6 +94,8 @@ class UndoReport(Frozen):
     commands: tuple[str, ...] = ()
     remaining: int = 0
     """Earlier actions whose changes can still be undone."""
+    after_stop: int = 0
+    """If the user had stopped the undone request in between: number of actions after the last stop."""
 
 
 def net_changes(changes: Iterable[FileChange]) -> tuple[FileChange, ...]:

@@ -335,7 +335,8 @@ def _request_finished(state: AgentState, event: events.RequestFinished) -> Agent
     request = state.request
     if request is None or request.request_id != event.request_id:
         return state
-    request = replace(request, outcome=event.outcome)
+    stops = request.stops + (event.outcome == "interrupted")
+    request = replace(request, outcome=event.outcome, stops=stops)
     state = replace(state, request=request, status=STATUS_AFTER[event.outcome])
     if event.outcome not in ENDED:
         return state

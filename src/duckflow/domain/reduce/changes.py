@@ -32,6 +32,7 @@ def note_changes(state: AgentState, event: ActionFinished, running: ActionStarte
         command=command,
         exact=event.exact,
         task_id=event.task_id,
+        stops=state.request.stops if state.request else 0,
     )
     return replace(state, change_sets=(*state.change_sets, made)[-MOST_CHANGE_SETS:])
 

@@ -60,7 +60,9 @@ def undo_tools(session: StateOwner, undoing: Undo) -> tuple[Tool[Any], ...]:
         if state.mode != "ask" and not wished and any(one.action_id not in known for one in planned.sets):
             raise ToolError(_EARLIER)
         found = await run_in_thread(undoing.preview, planned)
-        return Proposal(_shown(found), impact=tuple(_impact(args, found)), granted=wished, undoes=True)
+        return Proposal(
+            _shown(found), impact=tuple(_impact(args, found, planned.after_stop)), granted=wished, undoes=True
+        )
 
     async def run(args: UndoChanges, access: Access) -> ToolResult:
         planned = await run_in_thread(plan, args)
@@ -106,11 +108,13 @@ def _is_gits(path: str) -> bool:
     return ".git" in path.split("/")
 
 
-def _impact(args: UndoChanges, found: Mapping[str, str]) -> Iterator[TextLine]:
+def _impact(args: UndoChanges, found: Mapping[str, str], after_stop: int) -> Iterator[TextLine]:
     paths = list(found)
     more = f" … +{len(paths) - _NAMED}" if len(paths) > _NAMED else ""
     named = ", ".join(map(printable, paths[:_NAMED])) + more
     yield line("approval.impact.files_restored", count=len(paths), paths=named)
+    if after_stop:
+        yield line("approval.impact.files_before_stop")
     yield line("approval.impact.undo" if args.redo else "approval.impact.redo")
 
 
@@ -128,7 +132,12 @@ def _told(report: UndoReport, found: Mapping[str, str]) -> Iterator[str]:
         yield f"Left as they are: {why}."
     if report.commands:
         yield f"Other effects of these commands may remain: {'; '.join(report.commands)}"
-    if report.kind == "undo":
+    if report.after_stop:
+        yield (
+            "The user had stopped this request in between: what came before the stop is undone, too. "
+            f"To undo only what came after it: redo, then last={report.after_stop}."
+        )
+    elif report.kind == "undo":
         yield "/undo redo brings it back."
     if shown := _shown({path: found[path] for path in found if path in restored}):
         yield head_and_tail(shown, _DIFFERENCE)

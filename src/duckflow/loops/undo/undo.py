@@ -70,6 +70,13 @@ def _matters(made: ChangeSet) -> bool:
     return any(not is_cache(change.path) or change.after is None for change in made.changes)
 
 
+def _after_stop(sets: Iterable[ChangeSet]) -> int:
+    """Return how many actions came after the user's last stop; 0 if none or all of them did."""
+    stops = [one.stops for one in sets if _matters(one)]
+    after = stops.count(max(stops, default=0))
+    return after if after < len(stops) else 0
+
+
 def _is_work(path: str) -> bool:
     return not is_cache(path) and ".git" not in path.split("/")
 
@@ -88,6 +95,8 @@ class PlannedUndo(NamedTuple):
     sets: Sequence[ChangeSet]
     known: Sequence[ChangeSet]
     redo: bool = False
+    after_stop: int = 0
+    """If the user had stopped the request in between: number of actions after the last stop."""
 
 
 @dataclass(eq=False)
@@ -134,7 +143,7 @@ class Undo(SessionPart):
         wanted = open_still[open_still.index(last[0]) :] if last else []  # caches of later test runs, too
         ids = {one.request_id for one in last}
         earlier = [one for one in open_still if one.request_id in ids and one not in wanted]
-        return PlannedUndo([*earlier, *wanted], known)
+        return PlannedUndo([*earlier, *wanted], known, after_stop=_after_stop([*earlier, *wanted]))
 
     def last_undo(self) -> PlannedUndo:
         """Return the last undo that was not redone."""
@@ -184,7 +193,7 @@ class Undo(SessionPart):
 
         `action_id` is that of the model's action which does it.
         """
-        sets, known, redo = planned
+        sets, known, redo, after_stop = planned
         kind: Literal["undo", "redo"] = "redo" if redo else "undo"
         if not sets:
             return UndoReport(kind=kind, commands=() if redo else _commands(known)), None
@@ -205,6 +214,7 @@ class Undo(SessionPart):
                 report,
                 commands=_commands(known[start:]),
                 remaining=await run_in_thread(self._remaining, ids),
+                after_stop=after_stop,
             )
         if broken and not changes:
             return report, None
@@ -216,6 +226,7 @@ class Undo(SessionPart):
             redo=redo,
             commands=report.commands,
             remaining=report.remaining,
+            after_stop=report.after_stop,
             action_id=action_id,
         )
 

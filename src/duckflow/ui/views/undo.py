@@ -33,6 +33,7 @@ def undo_text(report: UndoReport) -> str:
     if report.commands:
         lines.append(text("undo.commands"))
         lines += first_lines([f"  $ {' '.join(command.split())}" for command in report.commands])
+    lines += [text("undo.after_stop", count=report.after_stop)] if report.after_stop else []
     lines += [text("undo.remaining", count=report.remaining)] if report.remaining else []
     return "\n".join(lines)
 
@@ -47,6 +48,7 @@ def undone_text(event: Undone) -> str:
         left=event.left,
         commands=event.commands,
         remaining=event.remaining,
+        after_stop=event.after_stop,
     )
     return undo_text(report)
 
