@@ -184,7 +184,7 @@ def runs(command: str) -> dict[str, Any]:
         (("a + b", "a - b"), False, "not_satisfied"),
     ],
 )
-@every_row("who", ["the model's own run", "the project's tests"])
+@every_row("who", ["the model's own run", "an exit code that hides it", "the project's tests"])
 async def test_J3_tests_that_fail_below_a_verdict_are_old_or_the_request_is_not_done(
     tmp_path: Path, edit: tuple[str, str], before: bool, outcome: str, who: str
 ):
@@ -194,9 +194,10 @@ async def test_J3_tests_that_fail_below_a_verdict_are_old_or_the_request_is_not_
     (folder / "try_all.py").write_text(TESTS)
     (folder / "Makefile").write_text(f"test:\n\t{sys.executable} try_all.py\n")
     attended = who == "the project's tests"
+    command = f"{TEST} || true" if who == "an exit code that hides it" else TEST
     answers = [
         decision("", action("read_file", path="calc.py")),
-        decision("", edits(*edit), *([] if attended else [runs(TEST)])),
+        decision("", edits(*edit), *([] if attended else [runs(command)])),
         *[decision("All tests pass.")] * 6,
     ]
     with ModelServer(play(*answers, SatisfactionEvaluation=[praise()] * 6)) as server:
@@ -207,9 +208,9 @@ async def test_J3_tests_that_fail_below_a_verdict_are_old_or_the_request_is_not_
             verdicts = duck.of(Evaluated)
             asked = [asked_for(one.body) for one in server.requests]
     assert ended == outcome, (ended, asked, verdicts)
-    (ran,) = [one for one in verdicts[0].results if one.name == TEST]
+    (ran,) = [one for one in verdicts[0].results if one.name == command]
     assert (ran.state, ran.before, ran.binding) == ("failed", before, not before), ran
-    said = "failed before this request, too" if before else f"✗ {TEST} failed"
+    said = "failed before this request, too" if before else f"✗ {command} failed"
     assert said in evaluation_text(verdicts[0])
 
 

@@ -150,6 +150,8 @@ class ActionFinished(Frozen):
     same_as: str = ""
     """Id of an earlier result with the same content, if the text only refers to it."""
     exit_code: int | None = None
+    tests_failed: str = ""
+    """Line in which a test runner says that tests failed, if the exit code hides it."""
     frame: tuple[int, int] = (1, 0)
     """Number of lines of `text` before and after a command's own output. They are for the model."""
     reason: TextLine | None = None

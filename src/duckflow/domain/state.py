@@ -63,6 +63,13 @@ class CommandRun(Frozen):
     exit_code: int
     evidence_id: str
     revision: int = 0
+    tests_failed: bool = False
+    """True if it ran tests that failed although the exit code is 0."""
+
+    @property
+    def good(self) -> bool:
+        """True if the exit code and the tests that it ran report success."""
+        return self.exit_code == 0 and not self.tests_failed
 
 
 class Request(Frozen):

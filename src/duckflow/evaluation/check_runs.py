@@ -19,6 +19,7 @@ from duckflow.evaluation.diagnostics import Checker
 from duckflow.evaluation.examples import MOST_EXAMPLES, CallExample, OutputExample, printed
 from duckflow.evaluation.facts import CANT_START, failing_lines, runner_is_missing, telling_lines
 from duckflow.evaluation.related_tests import RelatedTest, test_command
+from duckflow.evaluation.test_outcomes import failed_tests
 from duckflow.safety.sandbox.command_result import CommandResult
 
 _DETAIL, _LINE = 1_500, 200
@@ -181,9 +182,12 @@ _RUNNER_FAILED = (3, 4)
 """pytest's exit codes for an internal error and wrong options: no test ran, and the last line says why."""
 
 
-def failures_of(ended: CommandResult) -> frozenset[str] | None:
-    """Return the lines that name failures, without what differs from run to run. None if there are none."""
-    if ended.exit_code == 0:
+def failures_of(ended: CommandResult, command: str = "") -> frozenset[str] | None:
+    """Return the lines that name failures, without what differs from run to run. None if there are none.
+
+    `command` tells whether the exit code 0 may hide failed tests.
+    """
+    if ended.exit_code == 0 and not failed_tests(command, ended.output):
         return frozenset()
     lines = [line for line in ended.output.splitlines() if line.startswith(_FAILED)]
     lines = lines or [line for line in telling_lines(ended.output) if not line.startswith(_RUNNERS)]

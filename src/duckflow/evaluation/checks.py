@@ -171,7 +171,7 @@ class Checks:
         try:
             async with self._copies.copy(changed=before) as copy:
                 ended = await CheckRunner(copy, monotonic() + seconds).run(command, most_s=seconds)
-            now = None if isinstance(ended, str) else failures_of(ended)
+            now = None if isinstance(ended, str) else failures_of(ended, command)
             if now:
                 async with self._copies.copy(files=before) as copy:
                     runner = CheckRunner(copy, monotonic() + seconds)
@@ -180,7 +180,7 @@ class Checks:
             return replace(failed, compared=False)
         if isinstance(ended, str):
             return replace(failed, compared=False, binding=failed.binding and not failed.evidence_id)
-        then = failures_of(ended)
+        then = failures_of(ended, command)
         if now == frozenset():
             return replace(failed, state="passed", detail="", evidence_id="")
         if not now or then is None:

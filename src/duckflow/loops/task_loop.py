@@ -125,6 +125,8 @@ class TaskLoop(SessionPart):
 def _succeeded(results: Iterable[ActionFinished]) -> bool:
     """Return whether all actions of a task succeeded. A command must end, with exit code 0 (B4)."""
     return all(
-        one.outcome == "ok" and (one.exit_code == 0 or (one.exit_code is None and one.operation != RUN))
+        one.outcome == "ok"
+        and not one.tests_failed
+        and (one.exit_code == 0 or (one.exit_code is None and one.operation != RUN))
         for one in results
     )

@@ -43,6 +43,8 @@ class ToolResult(Frozen):
     digest: str | None = None
     """Content hash of the whole file at `path`, if the text shows its content."""
     exit_code: int | None = None
+    tests_failed: str = ""
+    """Line in which a test runner says that tests failed, if the command's exit code hides it."""
     frame: tuple[int, int] = (1, 0)
     """Number of lines of `text` before and after a command's own output."""
     reason: TextLine | None = None

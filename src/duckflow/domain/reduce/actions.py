@@ -133,7 +133,7 @@ def _subject(running: ActionStarted | None, event: ActionFinished) -> str:
 
 
 def _support(event: ActionFinished, running: ActionStarted | None, command: str) -> Support:
-    if event.outcome != "ok" or (command and event.exit_code != 0):
+    if event.outcome != "ok" or (command and event.exit_code != 0) or event.tests_failed:
         return "nothing"
     acts = running is not None and running.effect not in (None, "read", "fetch") and not event.unchanged
     return "change" if command or event.changed or acts else "reading"
@@ -163,7 +163,8 @@ def _after(state: AgentState, event: ActionFinished) -> AgentState:
     left = tuple(one for place, one in enumerate(state.queue) if place not in dropped)
     if event.outcome == "ok":
         # The model must see a failed command before the work can count as done.
-        following = state.next_step if event.exit_code in (None, 0) else "continue"
+        well = event.exit_code in (None, 0) and not event.tests_failed
+        following = state.next_step if well else "continue"
         queue = event.then + (left if event.not_run else state.queue)
         ended = replace(state, running=None, status=Status.SUCCESS, queue=queue)
         return replace(ended, next_step=following)

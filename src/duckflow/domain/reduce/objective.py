@@ -142,6 +142,7 @@ def note_action(request: Request, event: events.ActionFinished, command: str, *,
             exit_code=NO_END if event.exit_code is None else event.exit_code,
             evidence_id=event.evidence_id,
             revision=request.objective.revision + changed,
+            tests_failed=bool(event.tests_failed),
         )
         request = replace(request, ran=True, commands=(*request.commands, ran)[-COMMANDS_KEPT:])
     line = f"{event.evidence_id} {event.operation} {event.path or command}: {event.text}"

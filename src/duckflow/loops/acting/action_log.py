@@ -148,6 +148,7 @@ class ActionLog(SessionPart):
             digest=result.digest,
             same_as=same_as,
             exit_code=result.exit_code,
+            tests_failed=self._session.redactor.clean(result.tests_failed),
             frame=(before, after),
             reason=result.reason,
             told=result.told,

@@ -4,11 +4,13 @@ import asyncio
 from contextlib import nullcontext
 from dataclasses import dataclass
 
+from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import ActionFinished
 from duckflow.domain.frozen import replace
 from duckflow.domain.work.checks import checks_line
 from duckflow.evaluation.checks import Checks
+from duckflow.evaluation.test_outcomes import failed_tests
 from duckflow.loops.acting.action_log import ActionLog, failure_of
 from duckflow.loops.acting.approvals import permit_of
 from duckflow.loops.acting.command_effects import CommandEffects
@@ -20,6 +22,7 @@ from duckflow.safety.files.access import Access
 from duckflow.safety.files.atomic import ChangedMeanwhile
 from duckflow.tools.catalogue import ToolResult
 from duckflow.tools.code.intelligence import CodeIntelligence
+from duckflow.tools.shell import RUN
 
 
 @dataclass(eq=False)
@@ -48,6 +51,7 @@ class ActionRunner(SessionPart):
             result = await self._effects.settle(
                 self._state, reviewed.call, result, access, may_ask=may_ask, by_user=by_user
             )
+            result = _with_test_outcome(action, result)
             result = result.with_lines(await self._code.after(access.changes))
             if may_ask:
                 result = await self._hooks.after(reviewed.call, result)
@@ -78,3 +82,12 @@ class ActionRunner(SessionPart):
             paths = tuple(dict.fromkeys(change.path for change in access.changes))
             said = checks_line(await self._checks.after_edit(paths) if paths else ())
             return replace(result, text=f"{result.text}\n{said}") if said else result
+
+
+def _with_test_outcome(action: Action, result: ToolResult) -> ToolResult:
+    """Add that tests failed, if a command ran some and its exit code hides it (J3)."""
+    if action.operation != RUN or result.exit_code != 0:
+        return result
+    failed = failed_tests(str(action.args.get("command", "")), result.whole or result.text)
+    told = f"Tests failed, whatever the exit code says: {failed}"
+    return replace(result, tests_failed=failed).with_lines(told) if failed else result

@@ -91,9 +91,7 @@ class CaseEvidenceCollector(SessionPart):
             known=[
                 KnownRun(run.command, seen[run.evidence_id].text, run.evidence_id)
                 for run in request.commands
-                if run.exit_code == 0
-                and run.revision == request.objective.revision
-                and run.evidence_id in seen
+                if run.good and run.revision == request.objective.revision and run.evidence_id in seen
             ],
             before=before,
             commands=[run.command for run in request.commands],
@@ -197,7 +195,7 @@ def _found_by(
             found[run.evidence_id] = Evidence(
                 evidence_id=run.evidence_id,
                 text=f"$ {cut(run.command, _OUTPUT)}\n{note}{output}",
-                supports="change" if run.exit_code == 0 else "nothing",
+                supports="change" if run.good else "nothing",
             )
     return tuple(found.values())
 

@@ -113,7 +113,7 @@ class Verification(SessionPart):
         return next((one for one in now if one.evidence_id == same), None) or _last(self._state, command)
 
     def _result(self, command: str, ran: CommandRun | None) -> CheckResult:
-        passed = ran is not None and ran.exit_code == 0
+        passed = ran is not None and ran.good
         lines = failing_lines(self._shown(ran)) if ran and not passed else ()
         return CheckResult(
             kind="test",
@@ -125,7 +125,7 @@ class Verification(SessionPart):
         )
 
     def _tells(self, ran: CommandRun) -> bool:
-        return ran.exit_code != 0 and not self._can_not_start(ran)
+        return not ran.good and not self._can_not_start(ran)
 
     def _can_not_start(self, ran: CommandRun) -> bool:
         return runner_is_missing(ran.exit_code, self._shown(ran))

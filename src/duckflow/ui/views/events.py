@@ -243,10 +243,13 @@ def _describe_action(event: events.ActionFinished, action: Action | None) -> Eve
     reason = _reason(event, said) if outcome != "ok" else ""
     because = text("action.because", reason=reason) if reason else ""
     did = action_name(event.operation, action.args if action else {}, event.path, done=outcome == "ok")
-    line = text(f"action.{outcome}", did=did, reason=because)
+    if event.tests_failed:
+        line = text("action.tests_failed", did=did, said=on_one_line(event.tests_failed))
+    else:
+        line = text(f"action.{outcome}", did=did, reason=because)
     typed = str(action.args.get("command", "")) if action is not None and event.operation == _COMMAND else ""
     command = typed if typed and typed in line else ""  # a long one is cut there
-    tone = _TONES.get(outcome, "warning")
+    tone = "warning" if event.tests_failed else _TONES.get(outcome, "warning")
     notes = tuple(cut(on_one_line(text(one.key, **one.values)), _NOTE) for one in event.told)
     if event.operation in _WRITES and event.outcome == "ok":
         before, after = event.frame

@@ -80,7 +80,11 @@ class RequestSummary:
         command = str(action.args.get("command", "")) if action else ""
         if changed:
             self._commands = {}
-        elif event.operation == "shell.run" and event.exit_code == 0 and not _LOOKS.match(command):
+        elif (
+            event.operation == "shell.run"
+            and event.exit_code == 0
+            and not (event.tests_failed or _LOOKS.match(command))
+        ):
             whole = _SHORTENED.sub("", command)
             self._commands.pop(whole, None)
             self._commands[whole] = None
