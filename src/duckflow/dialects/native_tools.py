@@ -67,8 +67,9 @@ NOTE_TOOL = NativeTool(
     name=NOTE,
     description=(
         "Notes beside other calls, an item a line. With a request's first calls: requirements, all that the "
-        "user wants, (2) or (3) behind what matters less; profile (debugging, file_operation, research, …). "
-        "doubt: why these calls may be wrong. pattern base_main_specialized: show the step's procedure"
+        "user wants, (2) or (3) behind what matters less, (answer) behind what the reply must tell; profile "
+        "(debugging, file_operation, research, …). doubt: why these calls may be wrong. pattern "
+        "base_main_specialized: show the step's procedure"
     ),
     parameters=_schema(
         dict.fromkeys(("requirements", "profile", "goal", "plan", "doubt", "pattern"), _STRING)

@@ -12,6 +12,7 @@ from duckflow.domain.text import letters_of, one_line
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import (
     REPLY,
+    AsksFor,
     Cap,
     EvaluationCase,
     Evidence,
@@ -104,7 +105,7 @@ def _scores(case: EvaluationCase, draft: VerdictDraft) -> Iterable[RequirementSc
 
 
 def _counted(item: RequirementItem, said: ScoreDraft, case: EvaluationCase) -> RequirementScore:
-    cited, citable = tuple(_cited(said)), _citable(case, item)
+    cited, citable = tuple(_cited(said)), _citable(case, item, said.asks_for)
     evidence = tuple(one for one in cited if one in citable)
     uncounted = tuple(one for one in cited if one not in citable and _ID.fullmatch(one))
     unproven = not evidence and said.score > UNPROVEN_AT_MOST
@@ -152,6 +153,8 @@ def _objection(case: EvaluationCase, item: RequirementItem, score: RequirementSc
         "unknown_evidence": f"{named} does not exist",
     }
     wrong = reasons.get(score.cap, f"{named} does not prove it: it failed, or it only read something")
+    if REPLY in score.uncounted and item.asks_for is None and len(case.requirements) > 1:
+        wrong = f'{named} counts only if it asks to be told something: then say "asks_for": "information"'
     usable = sorted(_citable(case, item), key=lambda one: (len(one), one))[-_MOST_IDS:]
     return f"{wrong}. " + (f"These ids can prove it: {', '.join(usable)}" if usable else "Nothing proves it")
 
@@ -161,9 +164,14 @@ def _cited(said: ScoreDraft) -> Iterable[str]:
     return dict.fromkeys(word.strip(".:\"'") for word in words)
 
 
-def _citable(case: EvaluationCase, item: RequirementItem) -> set[str]:
-    """Return ids of the evidence that can support a requirement. The reply counts if it had no sources."""
-    asks_for = item.asks_for or ("information" if case.information else "change")
+def _citable(case: EvaluationCase, item: RequirementItem, said: AsksFor | None = None) -> set[str]:
+    """Return ids of the evidence that can support a requirement.
+
+    For a request for information, the reply counts if it had no sources. In other requests it is the work for
+    each requirement that asks for information, as it says itself or, among several, the evaluator does.
+    """
+    said = said if len(case.requirements) > 1 else None
+    asks_for = item.asks_for or ("information" if case.information else said or "change")
     # A refused change is not wanted any more, so words may be enough, unless they claim that it was made.
     settled = case.unwanted and not claimed_files(case.reply)
     refused = {REPLY, *(line.partition(" ")[0] for line in case.unwanted)} if settled else set[str]()
@@ -172,7 +180,8 @@ def _citable(case: EvaluationCase, item: RequirementItem) -> set[str]:
     if not case.reply.strip():
         return set()
     sources = {one.evidence_id for one in case.evidence if one.supports != "nothing"}
-    return refused | (sources if sources and case.looked_up else {REPLY, *sources})
+    only_sources = case.information and sources and case.looked_up
+    return refused | (sources if only_sources else {REPLY, *sources})
 
 
 def _place(said: str, requirements: Sequence[RequirementItem]) -> int | None:

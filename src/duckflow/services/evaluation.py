@@ -41,6 +41,7 @@ _ADDED = (
 
 _LINE, _CAUSE = 300, 1_000
 _NUMBER = lazy_regex(r"\A\s*(?:[-*•]|\(?\d{1,2}[.):])\s+")
+_ANSWER = lazy_regex(r"\A\((?i:answer|回答)\)\s*|\s*\((?i:answer|回答)\)(?=\s*(?:\([123]\))?\Z)")
 _PRIORITY = lazy_regex(r"\A\((?:priority )?([123])\)\s*|\s*\((?:priority )?([123])\)\s*\Z")
 
 
@@ -121,13 +122,19 @@ def plain_requirements(request: str) -> tuple[RequirementItem, ...]:
 
 
 def named_requirements(lines: Iterable[str]) -> tuple[RequirementItem, ...]:
-    """Read requirements from lines. A line may start with a number and have a priority at either end."""
+    """Read requirements from lines. A line may start with a number, and have a priority at either end.
+
+    So may the mark of a requirement that the reply itself answers.
+    """
     drafts: list[RequirementDraft] = []
     for line in lines:
-        text = _NUMBER.sub("", line, count=1).strip()
+        whole = _NUMBER.sub("", line, count=1).strip()
+        text, marks = _ANSWER.subn("", whole)
         marked = _PRIORITY.search(text)
         priority = cast("Priority", int(marked[1] or marked[2])) if marked else 1
-        drafts.append(RequirementDraft(requirement=_PRIORITY.sub("", text, count=1), priority=priority))
+        asks_for: AsksFor | None = "information" if marks else None
+        words = _PRIORITY.sub("", text, count=1)
+        drafts.append(RequirementDraft(requirement=words, priority=priority, asks_for=asks_for))
     return _items(drafts)
 
 
@@ -154,6 +161,13 @@ class ScoreDraft(Frozen):
     requirement: str
     score: Share
     evidence: tuple[str, ...] = ()
+    asks_for: AsksFor | None = None
+    """What the requirement asks for, if nobody has said it before and the evaluator does."""
+
+    @field_validator("asks_for", mode="before")
+    @classmethod
+    def _known_kind(cls, value: object) -> object:
+        return word_of(value, get_args(AsksFor))
 
 
 class VerdictDraft(Frozen):
@@ -337,7 +351,8 @@ def small_verdict_schema(case: EvaluationCase) -> JsonSchema:
     """Return the schema of a short verdict: what is missing, then one of three scores per requirement."""
     count = max(len(case.requirements), 1)
     ids = [one.evidence_id for one in case.evidence if one.current and one.supports != "nothing"]
-    ids = [*ids, REPLY] if case.information or not ids else ids
+    answers = any(one.asks_for == "information" for one in case.requirements)
+    ids = [*ids, REPLY] if case.information or answers or not ids else ids
     score = object_schema(
         requirement={"enum": [str(place) for place in range(1, count + 1)]},
         evidence={"type": "array", "items": {"enum": ids}, "maxItems": 2},
@@ -358,12 +373,17 @@ def _numbered(case: EvaluationCase, *, with_priority: bool) -> Iterable[str]:
         yield f"{place}. {'the request as a whole' if whole else one.requirement}{priority}"
 
 
+_ANSWERED = f'judge it there, with the id "{REPLY}" and "asks_for": "information" in the entry.'
+
+
 def _situation(case: EvaluationCase) -> str:
     if case.information:
         lines = ["Nothing was changed or run: judge the reply itself. Its sources are the evidence."]
     else:
         done = "Files were changed" if case.changed else "Commands were run, and no file was changed"
         lines = [f"{done}: judge the evidence. The reply is only a claim."]
+        if any(one.asks_for != "change" for one in case.requirements):
+            lines.append(f"Where a requirement asks to be told something, the reply is the work: {_ANSWERED}")
     if case.verification == "failed":
         lines.append("A required check failed.")
     if case.only_comments:
