@@ -140,6 +140,27 @@ async def test_G1_a_single_very_long_line_is_paged_by_screen_lines():
     assert all(width_of(row) <= 80 for row in writer.text.split("\n"))
 
 
+async def test_G1_a_question_longer_than_the_screen_says_on_each_page_and_at_its_end_what_is_asked():
+    files = TextLine(key="approval.impact.files_created", values={"count": 1, "paths": "a.txt"})
+    asked = approval(LONG).model_copy(update={"impact": (files,)})
+    for columns in (80, 200):
+        writer, keyboard = FakeWriter(columns=columns), Keyboard(*[""] * 3, "y")
+        assert await questions(keyboard, writer).approve(asked) == AnswerApproval(yes=True)
+        pages = len(keyboard.asked)
+        assert writer.text.count("🦆 Write a.txt?") == pages, "once on each page, and again at the end"
+        *_, question, created, facts = writer.text.rstrip("\n").split("\n")
+        assert (question, created) == ("🦆 Write a.txt?", "  new files: 1 (a.txt)")
+        assert "risk" in facts
+        assert all(f"line {number}" in writer.text for number in range(60)), "nothing is left out"
+    for answers in (("all", "y"), ("y", "all", "y")):
+        writer = FakeWriter()
+        assert await questions(Keyboard(*answers), writer).approve(asked) == AnswerApproval(yes=True)
+        assert writer.text.rstrip("\n").split("\n")[-3] == "🦆 Write a.txt?"
+    writer = FakeWriter()
+    await questions(Keyboard("y"), writer).approve(approval())
+    assert writer.text.count("🦆 Write a.txt?") == 1, "a question that fits is not repeated"
+
+
 async def test_G1_a_very_long_command_above_a_difference_is_paged_on_a_wide_screen_too():
     writer, keyboard = FakeWriter(columns=200), Keyboard("y", "all", "y")
     long = "$ " + "x" * 9_000 + "END\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"
@@ -191,7 +212,7 @@ async def test_a_yes_counts_only_once_all_was_shown():
     assert answer == AnswerApproval(yes=True)
     assert all(f"line {number}" in writer.text for number in range(60))
     assert writer.text.count("line 59") == 1
-    assert "49 more lines" in keyboard.asked[0]
+    assert "52 more lines" in keyboard.asked[0]
     assert "Allow it?" in keyboard.asked[-1]
 
 

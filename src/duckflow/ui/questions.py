@@ -1,7 +1,8 @@
 """Asks questions in the conversation: approvals, with everything that a yes allows, and consultations.
 
 Only a clear yes counts as a yes. No answer, the end of input, or keys typed earlier count as a no; an unclear
-answer is asked again. A yes to a long question counts only after its last page was shown.
+answer is asked again. A yes to a long question counts only after its last page was shown. Its further pages
+begin with the question, and the last one ends with the question and its files.
 """
 
 import unicodedata
@@ -28,7 +29,14 @@ from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.output.diff import difference_lines
 from duckflow.ui.output.escaping import harmless, visible
 from duckflow.ui.output.writer import Writer
-from duckflow.ui.views.approval import ApprovalView, ColouredLine, approval_view, brief_lines, point_lines
+from duckflow.ui.views.approval import (
+    ApprovalView,
+    ColouredLine,
+    approval_view,
+    brief_lines,
+    head_lines,
+    point_lines,
+)
 from duckflow.ui.views.events import consultation_text
 
 _EDIT = frozenset({"e", "edit", "編集", "4"})
@@ -70,9 +78,13 @@ class Questions:
         self._intent = approval.intent
         if approval.difference.strip() and approval.digest != self._seen:
             unseen += ["", *self._difference(approval)]
+        head = self._rows(head_lines(view))
+        if not self._fits(unseen):
+            unseen += ["", *(head if self._fits(head) else head[:1])]
         self._writer.raw("")
+        above: list[str] = []
         while True:
-            unseen = self._page(unseen)
+            unseen, above = self._page(unseen, above), head[:1]
             said = await self._ask(_approval_keys(view, proposed, len(unseen)))
             if said is None:
                 return None
@@ -160,13 +172,19 @@ class Questions:
             shown = shown.removeprefix(f"$ {self._context.screen.last_command}\n")
         return difference_lines(shown, self._writer) if shown.strip() else []
 
-    def _page(self, rows: list[str]) -> list[str]:
-        """Write one page of these rows, and return the rows that are left."""
-        fits = not self._writer.formatted or len(rows) <= self._writer.rows - _BELOW
-        height = len(rows) if fits else max(self._writer.rows - _AROUND, _SHORTEST)
+    def _page(self, rows: list[str], above: list[str]) -> list[str]:
+        """Write one page of these rows, and return the others. All pages but the last begin with `above`."""
+        if self._fits(rows):
+            height = len(rows)
+        else:
+            height = max(self._writer.rows - _AROUND - len(above), _SHORTEST)
+            self._writer.raw(*above)
         if rows:
             self._writer.raw(*rows[:height])
         return rows[height:]
+
+    def _fits(self, rows: list[str]) -> bool:
+        return not self._writer.formatted or len(rows) <= self._writer.rows - _BELOW
 
 
 def _approval_keys(view: ApprovalView, proposed: str | None, unseen: int) -> str:

@@ -85,16 +85,21 @@ def brief_lines(view: ApprovalView, *, whole: bool = False, intent: bool = True)
 
     Without `intent`, the purpose is left out, because the user has just read it.
     """
-    yield view.question, _COLOURS[view.risk]
-    yield from ((f"  {one}", None) for one in view.files)
-    if view.facts:
-        yield f"  {' · '.join(view.facts)}", _COLOURS[view.risk]
+    yield from head_lines(view)
     if view.intent and intent:
         yield text("approval.intent", intent=view.intent), None
     if _is_told(view):
         yield view.rationale, None
     if whole or view.risk not in _BRIEF:
         yield from point_lines(view)
+
+
+def head_lines(view: ApprovalView) -> Iterator[ColouredLine]:
+    """Yield what is asked: the question, the files and the facts."""
+    yield view.question, _COLOURS[view.risk]
+    yield from ((f"  {one}", None) for one in view.files)
+    if view.facts:
+        yield f"  {' · '.join(view.facts)}", _COLOURS[view.risk]
 
 
 def point_lines(view: ApprovalView) -> Iterator[ColouredLine]:
