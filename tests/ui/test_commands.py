@@ -17,7 +17,13 @@ from duckflow.domain.session_client import EarlierSession, PastMessage, Permissi
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.work.memory import Memory
 from duckflow.i18n.catalogue import entries, set_language
-from duckflow.ui.commands.actions import ACTIONS, CommandContext, dispatch_in_turn, show_difference
+from duckflow.ui.commands.actions import (
+    ACTIONS,
+    CommandContext,
+    dispatch_command,
+    dispatch_in_turn,
+    show_difference,
+)
 from duckflow.ui.commands.completion import Suggestions
 from duckflow.ui.commands.pickers import pick_for
 from duckflow.ui.commands.table import (
@@ -62,6 +68,14 @@ def test_M2_every_command_is_there_with_an_action_and_help_in_both_languages():
         ("/usr/bin is a path", None),
         ("/etc hosts", None),
         ("/home is full", None),
+        ("/etc/hosts is empty, why?", None),
+        ("/usr/bin/env python3 is missing", None),
+        ("/app.log shows an error", None),
+        ("/* a comment */ stays", None),
+        ("/ or not", None),
+        ("/nonsense with words", TypedCommand("nonsense", "with words")),
+        ("／nonsense　with words", TypedCommand("nonsense", "with words")),
+        ("/要約 この会話", TypedCommand("要約", "この会話")),
         ("/modle plan", TypedCommand("modle", "plan")),
         ("/redo", TypedCommand("undo", "redo")),
         ("/やり直し", TypedCommand("undo", "redo")),
@@ -75,6 +89,21 @@ def test_M2_every_command_is_there_with_an_action_and_help_in_both_languages():
 )
 def test_a_line_is_a_command_or_a_message(line: str, expected: TypedCommand | None):
     assert read_command(line) == expected
+
+
+def test_M2_an_unknown_command_with_words_is_not_sent_and_says_so():
+    writer = FakeWriter()
+    context = CommandContext(SimpleNamespace(), writer, Screen(writer), lambda session: None)  # type: ignore[arg-type]
+    for line, said in (
+        ("/nonsense with words", "no command /nonsense. /help"),
+        ("/histroy of it", "Did you mean /history?"),
+    ):
+        typed = read_command(line)
+        assert typed is not None
+        assert dispatch_command(context, typed) is None
+        shown = " ".join(writer.texts[-1].split())
+        assert said in shown
+        assert "begin it with another word" in shown
 
 
 def test_a_command_is_found_by_its_beginning_and_a_mistake_gets_the_nearest():

@@ -92,7 +92,9 @@ def dispatch_command(context: CommandContext, typed: TypedCommand) -> Awaitable[
     else:
         name, nearest = f"/{on_one_line(typed.name)}", meant_command(typed.name)
         key = "chat.unknown_command_near" if nearest else "chat.unknown_command"
-        context.writer.line(text(key, command=name, nearest=f"/{nearest}"), "yellow")
+        said = text(key, command=name, nearest=f"/{nearest}")
+        unsent = [text("chat.unsent")] if typed.argument else []
+        context.writer.line(" ".join([said, *unsent]), "yellow")
     return None
 
 

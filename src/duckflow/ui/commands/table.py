@@ -127,7 +127,16 @@ _BARE = frozenset(name for one in COMMANDS.values() for name in (one.name, *one.
 """Commands whose bare name is hardly a request; the others may be the answer to something."""
 _REDO = ("redo", "やり直し", "やり直す")
 _CLOSE_MATCH = 0.75
-"""Similarity to a command that a first word needs if more words follow: the line may be a message."""
+"""Similarity to a command that a first word needs if more words follow and it could be a path."""
+_NAME = lazy_regex(r"[\w-]+\s")
+_TOP_FOLDERS = frozenset(
+    (
+        *("bin", "boot", "dev", "etc", "home", "lib", "lib64", "media", "mnt", "nix", "opt", "proc", "root"),
+        *("run", "sbin", "srv", "sys", "tmp", "usr", "var", "workspace"),
+        *("applications", "library", "private", "system", "users", "volumes"),
+    )
+)
+"""Names behind a slash that are paths and no commands."""
 _MAY_BE_OWN = ("review", "init")
 """Commands that only let the model work. People bring their own of these names, which then count."""
 SLASHES = ("/", "／")
@@ -147,7 +156,7 @@ class TypedCommand(NamedTuple):
 
 
 def read_command(line: str) -> TypedCommand | None:
-    """Read a line as a slash command. None for a message, a path, or a prompt of an MCP server."""
+    """Read a line as a slash command, known or not. None for a message, a path, or an MCP server's prompt."""
     if not line.startswith(SLASHES) or "\n" in line or read_prompt(line) is not None:
         return None
     word, *rest = re.split(r"\s+", unicodedata.normalize("NFKC", line[1:]).strip(), maxsplit=1)
@@ -156,6 +165,7 @@ def read_command(line: str) -> TypedCommand | None:
     if redoes or (name in _REDO and not rest):
         return TypedCommand("undo", "redo")
     known = name in COMMANDS or name in _ALIASES or not rest or meant_command(name, _CLOSE_MATCH)
+    known = known or (_NAME.match(line[1:]) and name not in _TOP_FOLDERS)
     commands = all(one in COMMANDS or one in _ALIASES for one in name.split("/"))  # two commands in one line
     if ("/" in name and not commands) or not known:
         return None
