@@ -176,7 +176,8 @@ class OpenSession:
     prefix of it. `settings` overrides the user's configuration by dotted key (`{"shell.network": True}`), or
     replaces it by a result of `config.loading.load`. `trust` applies the folder's own configuration.
     `attended` says that a user answers questions, including whether the project's own tests may run.
-    `unsaved` provides the text of files that are open in an editor.
+    `unsaved` provides the text of files that are open in an editor. `reads_only` opens a new session that
+    stays in mode plan and never changes the folder, so another session may be open there.
     """
 
     def __init__(
@@ -191,11 +192,14 @@ class OpenSession:
         trust: bool = False,
         attended: bool = False,
         unsaved: Unsaved | None = None,
+        reads_only: bool = False,
     ) -> None:
+        if reads_only and resume:
+            raise ValueError("a session that only reads is a new one")
         self._folder, self._resume = folder, resume
         self._model, self._mode, self._verify = model, mode, verify
         self._settings, self._trust, self._attended = settings, trust, attended
-        self._unsaved = unsaved
+        self._unsaved, self._reads_only = unsaved, reads_only
         self._updates = UpdateQueue()
         self._listeners: list[Listener] = []
         self._client: LocalSession | None = None
@@ -223,6 +227,7 @@ class OpenSession:
             model_first=True,
             unsaved=self._unsaved,
             verify=self._verify,
+            reads_only=self._reads_only,
         )
         self._client = LocalSession(await SessionHost.open(opening, self._show, driven=True), loaded)
 

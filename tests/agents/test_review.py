@@ -1,5 +1,6 @@
 """Reviews with proof (O4): real processes and copies, and a model server that plays the reviewer."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -9,7 +10,8 @@ from typing import Any
 import pytest
 
 from duckflow import Session
-from duckflow.domain.commands import ReviewChanges
+from duckflow.domain.commands import ReviewChanges, SetMode
+from duckflow.domain.errors import UserError
 from fakes import warm
 from fakes.agents_at_work import environment
 from fakes.conversation import conversation, ready
@@ -267,3 +269,25 @@ async def test_O4_the_model_of_the_conversation_knows_the_findings(
             assert session.state.review.proven == 1
             await session.start("What about the first one?")
         assert "calc.py:2 (high, proven)" in json.dumps(server.requests[-1].body)
+
+
+async def test_O4_a_review_runs_beside_an_open_conversation_and_can_change_nothing(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It takes no lock, undoes no other session's work in progress, and never leaves mode plan."""
+    test = {"command": f"{sys.executable} check_add.py", "test_path": "check_add.py", "test": PROOF}
+    answers = decision("I look.", finding(**test)), decision("Looked at add.")
+    with ModelServer(play(*answers)) as server:
+        for name, value in environment(server).items():
+            monkeypatch.setenv(name, value)
+        async with Session(project, model="openai:any", mode="edits") as duck:
+            code, found = read(await asyncio.to_thread(review, project, server, "--json"))
+            assert (code, len(found["findings"])) == (1, 1)
+            async with Session(project, model="openai:any", reads_only=True) as beside:
+                refused = await beside.client.send(SetMode(mode="auto"))
+                assert (refused.objection, beside.state.mode) == ("clients.reads_only", "plan")
+            with pytest.raises(UserError, match="Another Duckflow"):
+                async with Session(project, model="openai:any"):
+                    pass
+            assert duck.state.mode == "edits"
+    assert (project / "calc.py").read_text() == WRONG

@@ -162,19 +162,21 @@ class App:
         )
         self.problems = (*database.notices, *rules.now.problems, *extensions.plugins.problems)
         self.started = _started(opening, choice, session, base.log)
+        self.reads_only = opening.reads_only
         self._verify = settings.evaluation.verify.strip()
         self._lock = WorkspaceLock(state_dir() / LOCKS, workspace.identity)
 
     def begin(self, *, at_a_pause: bool = False) -> None:
         """Record that the session is open, and recover from a crash unless it was left `at_a_pause`."""
         session_id = self.session.state.session_id
-        killed = self._lock.take(session_id, str(self.workspace.root))
+        killed = "" if self.reads_only else self._lock.take(session_id, str(self.workspace.root))
         self.session.record(self.started, *self.problems)
         if self._verify and self.session.state.verify is None:
             self.session.record(VerifySet(command=self._verify))
         if killed:
             give_back_saves(killed, self.workspace, self.kept)
-        finish_applying(state_dir() / COPIES, self.workspace, self.kept)
+        if not self.reads_only:  # another session may be applying changes right now
+            finish_applying(state_dir() / COPIES, self.workspace, self.kept)
         self._hooks.start(resumed=self.started.resumed)
         state = self.session.state
         if not at_a_pause or state.running or state.task_running or state.background_runs:
@@ -250,7 +252,7 @@ def _started(opening: Opening, choice: ModelChoice, session: Session, log: Sqlit
         model=choice.name,
         model_reason=choice.reason_key,
         model_values=dict(choice.values),
-        mode=state.mode if keeps_mode else settings.mode,
+        mode="plan" if opening.reads_only else state.mode if keeps_mode else settings.mode,
         version=__version__,
         resumed=resumed,
         title=earlier.title if earlier else "",

@@ -29,6 +29,8 @@ class Opening(NamedTuple):
     unsaved: Unsaved | None = None
     """Reads files as they are in an editor."""
     verify: str | None = None
+    reads_only: bool = False
+    """True for a session that stays in mode plan, so that it can be open beside another one in its folder."""
     log: SqliteEventLog | None = None
     """Log of a fleet run, on which several machines may work."""
     pause: Pause = go_straight_on

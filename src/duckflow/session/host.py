@@ -179,6 +179,8 @@ class SessionHost:
         match command:
             case _ if self.leaving:
                 return None
+            case commands.SetMode(mode=mode) if self.app.reads_only and mode != "plan":
+                return "clients.reads_only"
             case commands.CancelWork():
                 return "" if self.busy or self._runs_behind() else "clients.nothing_runs"
             case commands.SayMessage(text=said) if not self._driven and answers_nothing(said, state):

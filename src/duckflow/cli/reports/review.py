@@ -71,7 +71,7 @@ async def _review(told: ReviewFlags) -> ReviewReport | None:
         close_memory()  # as for `duckflow run`
     wanted = _wanted(told)
     open_log_file()
-    session = OpenSession(told.workspace, settings=loaded)
+    session = OpenSession(told.workspace, settings=loaded, reads_only=True)
     heard = _Heard()
     session.listen(heard)
     async with session:
