@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from duckflow.domain.events import ActionFinished, ApprovalRequested, Undone
+from duckflow.domain.events import ActionFinished, ApprovalRequested, Undone, VerifySet
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.wishes import asks_to_undo
 from duckflow.loops.undo.operation import UNDO
@@ -74,6 +74,15 @@ async def test_G8_words_undo_the_last_request_exactly_and_it_can_be_redone(folde
         report = await duck.app.undoing.undo_request()
         assert shown.text == undo_text(report), "the list is that of /undo"
         assert (len(undone.takes_back), len(redone.restored)) == (2, 2)
+
+
+async def test_G8_a_failing_test_does_not_bring_back_what_the_user_wanted_undone(folder: Path):
+    back = decision("It is as it was.", undo(), next_step="done")
+    async with engine(folder, FIRST, SECOND, back, attended=True) as duck:
+        await changed(duck)
+        duck.app.session.record(VerifySet(command="exit 1"))
+        assert await duck.app.chat.say("undo that") == "done"
+        assert files(folder) == {"a.txt": "one\n"}
 
 
 async def test_G8_other_words_lead_to_a_question_that_shows_what_would_be_undone(folder: Path):

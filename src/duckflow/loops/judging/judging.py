@@ -161,7 +161,8 @@ class Judging(SessionPart):
         state, objective = self._state, request.objective
         own = [one for one in state.change_sets if one.request_id == request.request_id]
         undone = bool(own) and all(one.by_undo for one in own)
-        return undone and not state.verify and plain_wish(objective.request) == "undo"
+        # In a conversation, tests that fail afterwards are no reason to do again what the user wanted undone.
+        return undone and (state.attended or not state.verify) and plain_wish(objective.request) == "undo"
 
     async def _only_replied(self, request: Request) -> bool:
         """Return whether a small model gave an answer and has changed nothing, which no attempt improves."""
