@@ -5,7 +5,8 @@ the time until an edit's findings are there.
 
 FOLDER is copied; FILE, relative to it, defines the first NAME as a function `def NAME(…)`. Needs a language
 server for its files on the PATH. Each question is asked as the model asks it: the name is searched in the
-folder, and the server sees all changes first. Bound: 300 ms for a warm answer.
+folder, and the server sees all changes first. Bound: 300 ms for a warm answer. Behind it, the part of it that
+the server itself took, and the time that Duckflow's process computed: on a busy machine only these compare.
 """
 
 import asyncio
@@ -22,14 +23,29 @@ from pathlib import Path
 from duckflow.config.settings import CodeSettings, ShellSettings
 from duckflow.domain.files.changes import change_of
 from duckflow.safety.files.workspace import Workspace
+from duckflow.tools.code import servers as server_module
 from duckflow.tools.code.arguments import FindName
 from duckflow.tools.code.findings import NewFindings
 from duckflow.tools.code.questions import CodeQuestions
 from duckflow.tools.code.rows import FoundServer, find_servers
 from duckflow.tools.code.servers import CodeServers
+from duckflow.tools.code.wire import LspConnection
 from duckflow.tools.searching.ripgrep import find_ripgrep
 
 BOUND_MS, ROUNDS = 300, 7
+
+
+class TimedConnection(LspConnection):
+    """Adds up the time that servers take for their answers."""
+
+    spent_ms = 0.0
+
+    async def request(self, method: str, params: object, seconds: float) -> object:
+        begun = time.perf_counter()
+        try:
+            return await super().request(method, params, seconds)
+        finally:
+            TimedConnection.spent_ms += (time.perf_counter() - begun) * 1000
 
 
 async def timed(ask: Callable[[], Awaitable[object]]) -> tuple[float, object]:
@@ -52,6 +68,7 @@ def memory_mb(found: FoundServer) -> float:
 
 
 async def measure(folder: Path, file: str, names: list[str]) -> None:
+    server_module.LspConnection = TimedConnection
     workspace = Workspace(folder)
     found = find_servers(CodeSettings(), workspace.root, os.environ)
     servers = CodeServers(workspace, found, 600.0, ShellSettings(), (), os.environ)
@@ -73,8 +90,15 @@ async def measure(folder: Path, file: str, names: list[str]) -> None:
     for kind, question in (("definition", definition), ("references", references)):
         for name in names:
             await question(name)
-            times = [(await timed(lambda: question(name)))[0] for _ in range(ROUNDS)]  # noqa: B023
-            print(f"{kind:11} {name:20} {statistics.median(times):8.0f} ms (bound {BOUND_MS})")
+            rows: list[tuple[float, float, float]] = []
+            for _ in range(ROUNDS):
+                before, computed = TimedConnection.spent_ms, time.process_time()
+                whole, _ = await timed(lambda: question(name))  # noqa: B023
+                own = (time.process_time() - computed) * 1000
+                rows.append((whole, TimedConnection.spent_ms - before, own))
+            whole, server_ms, own = (statistics.median(column) for column in zip(*rows, strict=True))
+            parts = f"the server {server_ms:.0f} ms, computed here {own:.0f} ms"
+            print(f"{kind:11} {name:20} {whole:8.0f} ms (bound {BOUND_MS}): {parts}")
     print(f"memory of the server             {memory_mb(found[0]):8.0f} MB")
     await edit(folder, file, names[0], servers)
     await servers.aclose()

@@ -19,6 +19,7 @@ MODES = {
     "ends": "ends before it answers anything",
     "mute": "never answers",
     "hangs": "never answers after the start",
+    "searches": "never answers who uses a name",
     "breaks": "ends at the first question",
     "garbage": "writes something else",
     "errors": "answers questions with errors",
@@ -28,8 +29,23 @@ MODES = {
     "creates": "wants to create a file when it renames",
     "moves": "renames the file, too",
     "strict": "a name is another one in each file",
+    "marks": "renames by replacing whole files as they are on the disk, with byte order mark",
+    "breaks JSON": "answers questions with something that is not JSON",
+    "nonsense": "answers questions about a file with all kinds of nonsense",
+    "panics": "ends with a cause and a long stack trace",
+    "grows": "takes memory without end",
 }
+_UNANSWERED = {"mute": "", "hangs": "textDocument/d", "searches": "textDocument/references"}
 _PIECES = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}
+_NONSENSE = [
+    None,
+    7,
+    {"name": 3},
+    {"name": "greet", "range": "everywhere"},
+    {"name": "greet", "range": {"start": {"line": -5, "character": 0}, "end": {"line": 1, "character": 0}}},
+    {"uri": "file:///a", "range": {"start": {"line": -5, "character": 0}, "end": {}}},
+    {"name": "greet", "range": {"start": {"line": float("inf")}, "end": {"line": float("nan")}}},
+]
 
 
 class FakeLanguageServer:
@@ -42,6 +58,7 @@ class FakeLanguageServer:
         self.root = Path()
         self.texts: dict[str, str] = {}
         self.refused: set[int] = set()
+        self.memory: list[bytes] = []
 
     def serve(self) -> None:
         """Answer until the input ends."""
@@ -54,9 +71,9 @@ class FakeLanguageServer:
             method = message.get("method")
             if self.mode == "ends":
                 sys.exit("I have no licence")
-            if self.mode == "mute" or (
-                self.mode == "hangs" and method and method.startswith("textDocument/d")
-            ):
+            if self.mode == "panics":
+                sys.exit("error: no toolchain\n\nStack backtrace:\n" + "  7: core::ops::call_once\n" * 20)
+            if method and method.startswith(_UNANSWERED.get(self.mode, "-")):
                 continue
             if method and "id" in message:
                 self._answer(message["id"], method, message.get("params"))
@@ -71,6 +88,14 @@ class FakeLanguageServer:
         if method != "initialize" and self.mode == "busy" and number not in self.refused:
             self.refused |= {number + 1}
             return self._send(id=number, error={"code": -32801, "message": "content modified"})
+        if method != "initialize" and self.mode == "breaks JSON":
+            data = b'{"result": ]'
+            sys.stdout.buffer.write(b"Content-Length: %d\r\n\r\n" % len(data) + data)
+            return sys.stdout.buffer.flush()
+        if method != "initialize" and self.mode == "nonsense":
+            return self._send(id=number, result=_NONSENSE)
+        while method != "initialize" and self.mode == "grows":
+            self.memory.append(b"x" * 10_000_000)
         return self._send(id=number, result=getattr(self, "_" + method.rpartition("/")[2].lower())(params))
 
     def _initialize(self, params):
@@ -134,6 +159,8 @@ class FakeLanguageServer:
             changes.setdefault(one["uri"], []).append({"range": one["range"], "newText": new})
         if self.mode == "outside":
             changes["file:///etc/passwd"] = [next(iter(changes.values()))[0]]
+        if self.mode == "marks":
+            changes = {uri: [self._whole(uri, word, new)] for uri in changes}
         if self.mode not in ("moves", "creates"):
             return {"changes": changes}
         edits = [
@@ -143,6 +170,11 @@ class FakeLanguageServer:
         file = {"kind": "rename", "oldUri": uri, "newUri": uri.replace("one.fake", f"{new}.fake")}
         made = {"kind": "create", "uri": (self.root / "new.fake").as_uri()}
         return {"documentChanges": [*edits, made if self.mode == "creates" else file]}
+
+    def _whole(self, uri, word, new):
+        text = Path(unquote(urlsplit(uri).path)).read_text("utf-8")
+        whole = {"start": {"line": 0, "character": 0}, "end": {"line": 10**6, "character": 0}}
+        return {"range": whole, "newText": re.sub(rf"(?<!\w){word}(?!\w)", new, text)}
 
     def _uses(self, word):
         found = []

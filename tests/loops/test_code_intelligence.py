@@ -92,6 +92,15 @@ async def test_o5_a_rename_can_move_a_file(tmp_path):
         assert not (folder / "hail.fake").exists()
 
 
+async def test_o5_a_rename_keeps_one_byte_order_mark(tmp_path):
+    folder = project(tmp_path)
+    (folder / "two.fake").write_text("\ufeffgreet\n", "utf-8")
+    rename = code("rename", symbol="greet", to="hail")
+    async with engine(folder, decision("", rename), decision("Done."), **settings(folder, "marks")) as duck:
+        await duck.app.chat.say("rename greet")
+    assert (folder / "two.fake").read_text("utf-8") == "\ufeffhail\n"
+
+
 @every_row(
     ("mode", "reason"),
     [("outside", "/etc/passwd, which is outside the folder"), ("creates", "wants to create a file")],
@@ -207,7 +216,7 @@ async def test_o5_a_caller_left_behind_by_a_changed_signature_counts_against_don
         defined, used, *_ = duck.of(ActionFinished)
         (result,) = [one for one in duck.of(Evaluated)[0].results if one.kind == "diagnostic"]
     assert "shop.py (lines 1-2" in defined.text
-    assert used.text.startswith("3 references, as basedpyright knows them")
+    assert used.text.startswith("3 references in 2 files, as basedpyright knows them")
     assert (result.name, result.path, result.state, result.binding) == (
         "basedpyright",
         "caller.py",

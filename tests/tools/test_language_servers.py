@@ -30,13 +30,18 @@ def fake(log: Path, mode: str = "", name: str = "fake") -> FoundServer:
 
 @asynccontextmanager
 async def servers(
-    folder: Path, *modes: str, idle_s: float = 600.0, answer_s: float = 30.0, start_s: float = 30.0
+    folder: Path,
+    *modes: str,
+    idle_s: float = 600.0,
+    answer_s: float = 30.0,
+    start_s: float = 30.0,
+    memory_mb: int = 4096,
 ):
     """The servers of a folder, the first of which is asked; `external`: tests run wherever they run."""
     log = folder.parent / "log.jsonl"
     found = [fake(log, mode, f"fake{number or ''}") for number, mode in enumerate(modes or ("",))]
     times = ServerTimes(start_s=start_s, answer_s=answer_s)
-    shell = ShellSettings(sandbox="external")
+    shell = ShellSettings(sandbox="external", memory_mb=memory_mb)
     made = CodeServers(Workspace(folder), found, idle_s, shell, (), {"PATH": ""}, times)
     try:
         yield made, CodeQuestions(made, None)
@@ -64,7 +69,7 @@ async def test_o5_a_name_behind_japanese_and_emoji_is_found_however_the_server_c
         shown = (await ask.definition(FindName(symbol="greet", path="two.fake:1"), NO_ACCESS)).text
         assert "one.fake (lines 1-1" in shown
         uses = (await ask.references(FindName(symbol="greet"), NO_ACCESS)).text
-        assert uses.startswith("4 references, as fake knows them")
+        assert uses.startswith("4 references in 2 files, as fake knows them")
 
 
 def test_o5_positions_count_as_the_server_does():
@@ -85,6 +90,8 @@ FAULTS = {
     "hangs": "did not answer within 1 s and was stopped",
     "breaks": "ended: ended with exit code 3",
     "errors": "can't do this: it answered: I am not in the mood",
+    "breaks JSON": "ended: it wrote a message that is not JSON",
+    "panics": "can't be started: ended with exit code 1; it said: error: no toolchain",
 }
 
 
@@ -106,6 +113,24 @@ async def test_o5_a_server_that_fails_is_named_with_the_reason_and_leaves_nothin
         assert server.warm == (mode == "errors")
 
 
+async def test_o5_nonsense_in_an_answer_is_left_out(tmp_path):
+    folder = project(tmp_path)
+    async with servers(folder, "nonsense") as (_, ask):
+        with pytest.raises(ToolError, match="fake knows no definition of greet"):
+            await ask.definition(FindName(symbol="greet"), NO_ACCESS)
+        assert "finds nothing" in (await ask.diagnostics(CheckFile(path="one.fake"), NO_ACCESS)).text
+
+
+async def test_o5_a_server_that_grows_is_ended_at_the_memory_limit_and_says_so(tmp_path):
+    folder = project(tmp_path)
+    async with servers(folder, "grows", memory_mb=200) as (made, _):
+        with pytest.raises(ToolError) as failed:
+            await definitions(made.for_path("one.fake"))
+        assert str(failed.value) == (
+            "The language server fake ended: stopped: it took more than 200 MB of memory."
+        )
+
+
 async def test_o5_another_installed_server_replaces_one_that_fails(tmp_path):
     folder = project(tmp_path)
     async with servers(folder, "ends", "") as (made, ask):
@@ -120,6 +145,39 @@ async def test_o5_without_a_working_server_the_text_is_searched_and_the_reason_i
     assert said.startswith("(The language server fake can't be started: ended with exit code 1")
     assert "this is a search of the text.)" in said
     assert "1:def greet" in said
+
+
+async def test_o5_if_the_search_for_uses_takes_too_long_the_text_is_searched_and_the_reason_is_told(tmp_path):
+    folder = project(tmp_path)
+    async with servers(folder, "searches", answer_s=2.0) as (_, ask):
+        said = (await ask.references(FindName(symbol="greet"), NO_ACCESS)).text
+    assert said.startswith(
+        "(The language server fake did not answer within 2 s and was stopped; this is a search of the text.)"
+    )
+    assert "2:# 日本語🦆 greet" in said
+
+
+async def test_o5_uses_of_a_name_with_several_definitions_are_worked_out_once(tmp_path):
+    folder = project(tmp_path)
+    (folder / "one.fake").write_text("def greet\ndef greet\n", "utf-8")
+    async with servers(folder) as (_, ask):
+        uses = (await ask.references(FindName(symbol="greet"), NO_ACCESS)).text
+    assert uses.startswith("4 references in 2 files")
+    assert sum(one.get("method") == "textDocument/references" for one in messages(folder)) == 1
+
+
+async def test_o5_of_hundreds_of_uses_all_are_counted_and_a_part_is_shown(tmp_path):
+    folder = project(tmp_path)
+    for number in range(60):
+        (folder / f"user{number:02}.fake").write_text("greet\n" * 9, "utf-8")
+    async with servers(folder) as (_, ask):
+        uses = (await ask.references(FindName(symbol="greet"), NO_ACCESS)).text
+    head, *lines = uses.splitlines()
+    assert head.startswith("544 references in 62 files")
+    assert "user00.fake (9 lines)" in lines
+    assert sum(line.endswith(": greet") for line in lines) <= 120
+    assert lines[-2].startswith("Not shown, 22 more files: user38.fake (9), ")
+    assert lines[-1] == "file_ops.search with path shows the lines with the name in a file or folder."
 
 
 async def test_o5_a_question_is_asked_again_while_the_server_is_busy(tmp_path):

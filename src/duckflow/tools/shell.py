@@ -31,6 +31,7 @@ from duckflow.safety.sandbox.command_result import CommandResult
 from duckflow.safety.sandbox.copy.copy_writer import CHANGED
 from duckflow.safety.sandbox.output import Emit
 from duckflow.safety.sandbox.shell import Shell
+from duckflow.safety.sandbox.view.confinement import explain_limit
 from duckflow.tools.catalogue import CommandEnd, Proposal, TakeOver, Tool, ToolResult
 from duckflow.tools.effects_text import dropped_line, effects_line, effects_told, told_paths
 from duckflow.tools.files.reading import ReadFile, excerpt_of
@@ -311,12 +312,7 @@ def _run_line(result: CommandResult, shell: Shell, seconds: float) -> str:
     if result.stopped == "seconds":
         return f"stopped after {seconds:g} s"
     if result.stopped is not None:
-        limits = {
-            "processes": f"it had more than {shell.settings.max_processes} processes",
-            "memory_mb": f"it took more than {shell.settings.memory_mb} MB of memory",
-            "disk_mb": f"it wrote more than {shell.settings.disk_mb} MB",
-        }
-        return f"stopped: {limits[result.stopped]}"
+        return f"stopped: {explain_limit(shell.settings, result.stopped)}"
     code = result.exit_code
     if code is None or code - 128 not in set(signal.Signals):
         return f"exit code {code}{f' ({result.pipeline})' if result.pipeline else ''}"

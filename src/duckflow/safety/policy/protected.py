@@ -70,6 +70,7 @@ def protected_kinds() -> Mapping[str, ProtectedKind]:
     }
 
 
+@lru_cache(maxsize=16_384)
 def protection_of(path: str) -> Protection:
     """Return the protection of a path relative to the workspace, by its names."""
     names = folded(path)

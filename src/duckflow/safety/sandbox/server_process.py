@@ -18,7 +18,7 @@ from duckflow.safety.descriptors import READ, closing_fd
 from duckflow.safety.sandbox.launcher_client import Ending, Launcher
 from duckflow.safety.sandbox.probe import PROBE, Probe
 from duckflow.safety.sandbox.shell_view import ShellView
-from duckflow.safety.sandbox.view.confinement import LaunchOrder, limits_of
+from duckflow.safety.sandbox.view.confinement import LaunchOrder, explain_limit, limits_of
 from duckflow.safety.sandbox.view.levels import Sandbox
 
 INPUT, ERRORS = "server-input", "server-errors"
@@ -35,6 +35,7 @@ _AT_HOME = {
 """Variables for writable folders of the server, which otherwise could lead to read-only ones of the user."""
 _NOISE = lazy_regex(
     r"\W*$|\s*(at |throw |node:internal|Node\.js v|npm notice|npm error( 404)?\W*$|File \"|Traceback )"
+    r"|Stack backtrace:|\s*\d+: \S*(::|_start|_main|<unknown>)|goroutine \d+ \["
 )
 _NONE = Sandbox(level="none", reason="sandbox.switched_off")
 
@@ -82,7 +83,7 @@ class ServerProcess:
 
         def tell(task: asyncio.Task[Ending]) -> None:
             self.last_words = _tail(temporary / "own" / ERRORS)
-            ended("" if task.cancelled() else _reason(task, self.last_words))
+            ended("" if task.cancelled() else _reason(task, self._settings, self.last_words))
 
         self._running.add_done_callback(tell)
 
@@ -164,12 +165,12 @@ class ServerProcess:
         return str(found)
 
 
-def _reason(task: asyncio.Task[Ending], said: str) -> str:
+def _reason(task: asyncio.Task[Ending], settings: ShellSettings, said: str) -> str:
     """Return a text on how the server ended, with the last lines of its error output."""
     if (fault := task.exception()) is not None:
         return str(fault)
     ending = task.result()
-    how = ending.error or (f"stopped at its limit of {ending.stopped}" if ending.stopped else "")
+    how = ending.error or (f"stopped: {explain_limit(settings, ending.stopped)}" if ending.stopped else "")
     how = how or f"ended with exit code {ending.code}"
     return f"{how}; it said: {said}" if said else how
 

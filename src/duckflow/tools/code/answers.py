@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -15,7 +16,7 @@ _FUNCTIONS = (6, 9, 12)
 
 _LONGEST_MESSAGE = 400
 _NAME = re.compile(r"\w+")
-_FAULTS = (KeyError, TypeError, ValueError, AttributeError)
+_FAULTS = (LookupError, TypeError, ValueError, OverflowError, AttributeError)
 
 
 class Diagnostic(NamedTuple):
@@ -61,13 +62,14 @@ def dicts(value: JsonValue) -> list[Json]:
 def read_places(root: Path, found: JsonValue) -> list[Place]:
     """Return the places of an answer, each once."""
     places: dict[tuple[str, int, int], Place] = {}
+    paths = cache(partial(path_of, root))  # many places lie in the same file
     for one in dicts(found):
         with suppress(*_FAULTS):
             uri = str(one.get("targetUri") or one["uri"])
             whole: Json = one.get("targetRange") or one["range"]
             exact: Json = one.get("targetSelectionRange") or one["range"]
-            begin, path = exact["start"], path_of(root, uri)
-            first, last = int(begin["line"]) + 1, int(whole["end"]["line"]) + 1
+            begin, path = exact["start"], paths(uri)
+            first, last = _line(begin), _line(whole["end"])
             place = Place(path or outside_path(uri), first, last, begin, outside=path is None)
             if place.path:
                 places[place.path, first, int(begin["character"])] = place
@@ -96,10 +98,18 @@ def read_symbols(
                 span = text.span(whole)
                 at = re.compile(rf"(?<!\w){re.escape(parts[-1])}(?!\w)").search(text.text, *span)
                 exact = {"start": text.position(at.start() if at else span.start)}
-            begin, end = int(whole["start"]["line"]) + 1, int(whole["end"]["line"]) + 1
+            begin, end = _line(whole["start"]), _line(whole["end"])
             yield DocumentSymbol(names, Place(path, begin, end, exact["start"]), inside_function)
             inside = inside_function or one.get("kind") in _FUNCTIONS
             yield from read_symbols(path, dicts(one.get("children")), text, names, inside_function=inside)
+
+
+def _line(position: Json) -> int:
+    """Return the line of a position, from 1. Raise ValueError for one that no file has."""
+    line = int(position["line"])
+    if line < 0:
+        raise ValueError(line)
+    return line + 1
 
 
 def read_diagnostics(root: Path, path: str, found: JsonValue) -> tuple[Diagnostic, ...]:
@@ -107,7 +117,7 @@ def read_diagnostics(root: Path, path: str, found: JsonValue) -> tuple[Diagnosti
     said: list[Diagnostic] = []
     for one in dicts(found):
         with suppress(*_FAULTS):
-            line, message = int(one["range"]["start"]["line"]) + 1, " ".join(str(one["message"]).split())
+            line, message = _line(one["range"]["start"]), " ".join(str(one["message"]).split())
             message = message.replace(f"{root}/", "")
             severity, code = int(one.get("severity") or 1), one.get("code")
             code = "" if code is None or isinstance(code, dict) else str(code)

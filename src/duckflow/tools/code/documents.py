@@ -45,10 +45,14 @@ def uri_of(root: Path, path: str) -> str:
 def path_of(root: Path, uri: str) -> str | None:
     """Return the path of an address, relative to the workspace; None if it lies outside."""
     place = outside_path(uri)
-    for one in (place, os.path.realpath(place)) if place else ():
-        if one.startswith(f"{root}/") and ".." not in one.split("/"):
-            return one[len(str(root)) + 1 :]
-    return None
+    if not place:
+        return None
+    return _below(root, place) or _below(root, os.path.realpath(place))
+
+
+def _below(root: Path, place: str) -> str | None:
+    within = place.startswith(f"{root}/") and ".." not in place.split("/")
+    return place[len(str(root)) + 1 :] if within else None
 
 
 def outside_path(uri: str) -> str:

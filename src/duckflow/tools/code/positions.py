@@ -35,6 +35,8 @@ class TextPositions:
     def index(self, position: Mapping[str, Any]) -> int:
         """Return the index of a position. One behind the end of a line or of the text is cut to it."""
         line, column = int(position["line"]), int(position["character"])
+        if line < 0 or column < 0:
+            raise ValueError(f"no such position: {line}:{column}")
         if line >= len(self._starts):
             return len(self.text)
         start = self._starts[line]

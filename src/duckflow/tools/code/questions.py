@@ -1,6 +1,7 @@
 """Answers to code.definition, code.references, code.rename and code.diagnostics (O5)."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+import operator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,10 +34,13 @@ from duckflow.tools.code.symbols import (
 from duckflow.tools.editing.text_form import plain
 from duckflow.tools.files.reading import ReadFile, excerpt_of
 from duckflow.tools.outline.outline import languages
-from duckflow.tools.searching.hits import COLUMNS_SHOWN, FILES_SHOWN, LINES_SHOWN, Hits, show_hits
+from duckflow.tools.searching.hits import COLUMNS_SHOWN, Hits, show_hits
 
 _WITHHELD = "(a line with a key or token)"
 _LINES, _SHOWN = 40, 3
+_USE_FILES, _USE_LINES = 40, 120
+"""Numbers of files and lines to show of the uses of a name. Of the rest, files are counted."""
+
 _READY_S = 30.0
 _FINDINGS_S = 10.0
 _MOST_FINDINGS = 50
@@ -49,9 +53,6 @@ class _Located(NamedTuple):
     found: list[FoundSymbol]
     server: LanguageServer | None
     why: str = ""
-
-
-Ask = Callable[[ServerSession, FoundSymbol], Awaitable[Any]]
 
 
 class CodeQuestions:
@@ -84,13 +85,21 @@ class CodeQuestions:
         if located.server is None:
             hits = await lines_with(self._workspace, self._ripgrep, target, self._kinds())
             return await self._by_text(hits, f"no line has {target.name}", located.why)
-        places: list[Place] = await self._ask(
-            target, located, lambda session, one: session.references(one.path, one.position)
-        )
+        try:
+            async with located.server.use() as session:
+                one, uses = await self._only(session, target, located)
+                places = await session.references(one.path, one.position) if uses is None else uses
+        except ToolError as error:
+            if located.server.warm:
+                raise
+            hits = await lines_with(self._workspace, self._ripgrep, target, self._kinds())
+            return await self._by_text(hits, f"no line has {target.name}", str(error).rstrip("."))
         inside = [one for one in places if not one.outside]
         outside = len(places) - len(inside)
         note = f" ({outside} more outside the folder)" if outside else ""
-        head = f"{len(inside)} references, as {located.server.name} knows them{note}"
+        count = len({one.path for one in inside})
+        files = f"{count} file{'s' * (count != 1)}"
+        head = f"{len(inside)} references in {files}, as {located.server.name} knows them{note}"
         return ToolResult(text=f"{head}\n{await run_in_thread(self._lines, inside)}".rstrip())
 
     async def rename(self, args: Rename, _access: Access) -> ToolResult:
@@ -103,7 +112,9 @@ class CodeQuestions:
                 "with file_ops.edit_file."
             )
         names = target.name, args.to
-        files = await self._ask(target, located, lambda session, one: self._plan(session, one, names))
+        async with located.server.use() as session:
+            one, _ = await self._only(session, target, located)
+            files = await self._plan(session, one, names)
         if not files:
             raise ToolError(f"{located.server.name} would change nothing by this rename.")
         change = ApplyRename(symbol=args.symbol, to=args.to, files=files)
@@ -142,18 +153,24 @@ class CodeQuestions:
             edit = await session.rename_edit(one.path, one.position, names[1])
         return await plan_rename(session, self._workspace, edit, names)
 
-    async def _ask(self, target: Target, located: _Located, ask: Ask) -> Any:  # noqa: ANN401
-        """Ask the server about the one definition that was found."""
+    async def _only(
+        self, session: ServerSession, target: Target, located: _Located
+    ) -> tuple[FoundSymbol, list[Place] | None]:
+        """Return the one definition that was found, and its uses if it took them to know that it is one."""
         assert located.server is not None
         if not located.found:
             raise ToolError(_unknown(target, located.server))
-        async with located.server.use() as session:
-            await session.ready(_READY_S)
-            found = meant(located.found)
-            if not await _all_same(session, found):
-                listed = some_of(map(named, found), MOST_PLACES)
-                raise ToolError(f"There are several {target.name}: {listed}. Name one as path, as a.py:12.")
-            return await ask(session, found[0])
+        await session.ready(_READY_S)
+        found = meant(located.found)
+        places = {(one.place.path, one.place.line) for one in found}
+        if len(places) == 1:
+            return found[0], None
+        # They are one if each is among the uses of the first, as a declaration in a header and its body.
+        uses = await session.references(found[0].path, found[0].position)
+        if not places <= {(one.path, one.line) for one in uses}:
+            listed = some_of(map(named, found), MOST_PLACES)
+            raise ToolError(f"There are several {target.name}: {listed}. Name one as path, as a.py:12.")
+        return found[0], uses
 
     async def _locate(self, target: Target) -> _Located:
         """Find a name with the servers for the files that may define it, the likeliest files first."""
@@ -220,13 +237,19 @@ class CodeQuestions:
             path: list(dict.fromkeys(one.line for one in group))
             for path, group in groupby(ordered, key=lambda one: one.path)
         }
-        shown = list(files)[:FILES_SHOWN]
-        shares = fair_shares([len(files[path]) for path in shown], LINES_SHOWN)
+        shown = list(files)[:_USE_FILES]
+        shares = fair_shares([len(files[path]) for path in shown], _USE_LINES)
         rows: list[str] = []
         for path, share in zip(shown, shares, strict=True):
             rows += self._rows(path, files[path], max(share, 1))
-        rest = [f"{path} ({len(files[path])})" for path in list(files)[FILES_SHOWN:]]
+        rest = [f"{path} ({len(files[path])})" for path in list(files)[_USE_FILES:]]
         rows += [f"Not shown, {len(rest)} more files: {some_of(rest, MOST_PLACES)}"] if rest else []
+        cut_short = rest or any(map(operator.lt, shares, (len(files[path]) for path in shown)))
+        rows += (
+            ["file_ops.search with path shows the lines with the name in a file or folder."]
+            if cut_short
+            else []
+        )
         return "\n".join(rows)
 
     def _rows(self, path: str, numbers: Sequence[int], share: int) -> Iterator[str]:
@@ -242,15 +265,6 @@ class CodeQuestions:
             yield f"{number}: {_WITHHELD if lines_with_secrets(line) else cut(line.rstrip(), COLUMNS_SHOWN)}"
         if len(numbers) > share:
             yield f"… lines {some_of(map(str, numbers[share:]), MOST_PLACES)}"
-
-
-async def _all_same(session: ServerSession, found: Sequence[FoundSymbol]) -> bool:
-    """Return whether these are one definition, such as a declaration in a header and its body."""
-    places = {(one.place.path, one.place.line) for one in found}
-    if len(places) == 1:
-        return True
-    first = await session.references(found[0].path, found[0].position)
-    return places <= {(one.path, one.line) for one in first}
 
 
 def finding_line(one: Diagnostic) -> str:

@@ -45,7 +45,7 @@ async def plan_rename(
         raise ToolError(f"This rename changes {len(found)} files, {MOST_FILES} at most are possible.")
     try:
         files = [await run_in_thread(_plan_file, session, workspace, one, names) for one in found]
-    except (KeyError, TypeError, ValueError) as exc:
+    except (LookupError, TypeError, ValueError, OverflowError) as exc:
         raise ToolError(_UNREADABLE) from exc
     return tuple(one for one in files if one.replacements or one.to)
 
@@ -62,6 +62,8 @@ def _plan_file(
     replacements: list[Replacement] = []
     for edit in one.edits:
         span, new = positions.span(edit["range"]), str(edit["newText"])
+        if span.start == 0:  # a server that read the file itself may give back its mark, which the file keeps
+            new = new.removeprefix(MARK)
         if new == names[1] and names[0] not in text[span.start : span.end]:
             raise ToolError(
                 f"{one.path}: the server sees another text than the file has; nothing was renamed."

@@ -121,8 +121,12 @@ class LspConnection:
             return
         self._received += block
         while (message := self._next()) is not None:
-            with suppress(ValueError, RecursionError):
-                self._dispatch(json.loads(message))
+            try:
+                read = json.loads(message.decode("utf-8", "replace"))
+            except (ValueError, RecursionError):
+                self._end("it wrote a message that is not JSON")
+                return
+            self._dispatch(read)
 
     def _next(self) -> bytes | None:
         """Return the next whole message that was received."""

@@ -82,6 +82,17 @@ def limits_of(settings: ShellSettings, seconds: float) -> Limits:
     )
 
 
+def explain_limit(settings: ShellSettings, name: str) -> str:
+    """Return a clause on the limit with this name, which ended a command or a server."""
+    limits = {
+        "seconds": "it ran too long",
+        "processes": f"it had more than {settings.max_processes} processes",
+        "memory_mb": f"it took more than {settings.memory_mb} MB of memory",
+        "disk_mb": f"it wrote more than {settings.disk_mb} MB",
+    }
+    return limits[name]
+
+
 def confine(
     command: str,
     sandbox: Sandbox,
