@@ -87,6 +87,53 @@ def test_a_conflict_that_nobody_joins_is_named_and_both_versions_are_told(folder
     assert (folder / "greet.py").read_text() == "print('A')\n"
 
 
+def test_what_one_agent_moves_deletes_or_replaces_and_another_edits_is_not_lost(folder: Path):
+    """O2: edits follow a move; of what can't be merged, an agent and the model read what the other did."""
+    for name in ("moved", "kept", "gone", "binary", "link", "bits"):
+        (folder / f"{name}.txt").write_text("one\ntwo\nthree\n")
+    (folder / "other.txt").write_text("one\ntwo\nthree\n")
+    first = (
+        "mv moved.txt there.txt; sed -i s/two/A/ kept.txt; rm gone.txt; printf 'a\\0' > binary.txt; "
+        "rm link.txt; ln -s other.txt link.txt; chmod 600 bits.txt; echo A > new"
+    )
+    second = (
+        "sed -i s/two/B/ moved.txt gone.txt binary.txt link.txt bits.txt; mv kept.txt away.txt; "
+        "mkdir new; echo B > new/b"
+    )
+
+    def runs(said: str) -> Player:
+        command = {"operation": "shell.run", "args": {"command": said}}
+        return play(decision("I do it.", command), decision("It is done."))
+
+    lead = play(decision("Two.", agents("work", tasks=["PARTA", "PARTB"])), decision("There."))
+    seen: list[str] = []
+
+    def join(body: dict[str, Any]) -> Reply:
+        seen.append(json.dumps(body))
+        return play(decision("I can't."))(body)
+
+    parts = {"Join the work": join, "PARTA": runs(first), "PARTB": runs(second)}
+    with ModelServer(casting(lead, parts)) as server:
+        code, events, errors = duckflow(folder, server, "Do it", "--mode", "auto")
+    assert code == 0, (errors, events[-3:])
+    there = {path.name: path for path in folder.iterdir()}
+    assert sorted(there) == [
+        *("away.txt", "binary.txt", "bits.txt", "link.txt", "new", "other.txt", "there.txt")
+    ]
+    assert there["there.txt"].read_text() == "one\nB\nthree\n"
+    assert there["away.txt"].read_text() == "one\nA\nthree\n"
+    assert there["other.txt"].read_text() == "one\ntwo\nthree\n", "not written through the link"
+    assert (there["bits.txt"].read_text(), there["bits.txt"].stat().st_mode & 0o777) == (
+        "one\nB\nthree\n",
+        0o600,
+    )
+    ended = next(one for one in of_type(events, "action_finished") if one["operation"] == "agent.work")
+    for path in ("gone.txt", "binary.txt", "link.txt", "new/b"):
+        assert f"{path}, part 2 has changed it:\n--- " in ended["text"]
+        assert f"{path}: The file is as another agent left it; part 2 has changed it:" in seen[0]
+    assert ended["text"].count("\n-two\n+B\n") == 3
+
+
 def test_in_mode_ask_there_is_one_question_for_all_agents_and_one_undo(folder: Path):
     """O2: the joint difference is one question; a yes applies it, and undo takes back all of it."""
     (folder / "old.txt").write_text("old\n")

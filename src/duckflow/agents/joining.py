@@ -5,23 +5,23 @@ are applied. Text that several changed is merged in three ways by git. The progr
 each conflict. In places that do not fit together the first version stays.
 """
 
-import hashlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import closing
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
+from pathlib import Path, PurePosixPath
 
 from duckflow.domain.errors import ToolError
-from duckflow.domain.files.effects import Effects
+from duckflow.domain.files.effects import Effect, Effects
 from duckflow.domain.files.programs import find_program, program_environment
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.copy.copies import AboutCopy, WorkspaceCopy
 from duckflow.safety.sandbox.copy.copy_writer import apply_effects
+from duckflow.tools.editing.differences import unified
 
 MOST_MERGED = 4_000_000
 """Largest size in bytes of a file that is merged."""
@@ -53,47 +53,116 @@ class Conflict(Frozen):
     """Name of the copy whose change came second."""
     hunks: str = ""
     """The places with both versions in git's marks; empty if the file could not be merged at all."""
+    did: str = ""
+    """The second change in words, with its difference, if the file could not be merged."""
+
+
+class _NotMerged(Exception):
+    """A file can't be merged: one version is missing, no text, or too large."""
 
 
 def main() -> None:
     """Join the copies of standard input in the current folder."""
     root = Path.cwd()
+    moved: dict[str, str] = {}
     with closing(Workspace(root)) as workspace:
         for line in sys.stdin:
-            for conflict in join(CopyToJoin.model_validate(json.loads(line)), workspace):
+            for conflict in join(CopyToJoin.model_validate(json.loads(line)), workspace, moved):
                 sys.stdout.write(f"{conflict.model_dump_json()}\n")
 
 
-def join(one: CopyToJoin, workspace: Workspace) -> Sequence[Conflict]:
-    """Apply the effects of one copy to the folder; merge what is no longer as that copy found it."""
+def join(one: CopyToJoin, workspace: Workspace, moved: dict[str, str]) -> Sequence[Conflict]:
+    """Apply the effects of one copy to the folder; merge what is no longer as that copy found it.
+
+    `moved` collects the files that copies moved, with their new paths.
+    """
     copy = WorkspaceCopy(Path(one.folder), one.about, lock=-1)
-    left = apply_effects(copy, one.effects, live=True)
-    kept = {effect.path: effect for effect in one.effects.effects if effect not in one.effects.caches}
-    found: list[Conflict] = []
-    for path in (path for path in left if path in kept):
-        effect = kept[path]
-        text = effect.type == "file" and effect.kind in ("created", "changed")
-        theirs = copy.content(path, MOST_MERGED) if text else None
-        hunks = "" if theirs is None else _merge(path, theirs, one, workspace)
-        if hunks is not None:
-            found.append(Conflict(path=path, name=one.name, hunks=hunks))
-    return found
+    effects = [_with_present_mode(effect, one, workspace) for effect in one.effects.effects]
+    left = apply_effects(copy, replace(one.effects, effects=tuple(effects)), live=True)
+    counted = [effect for effect in one.effects.effects if effect not in one.effects.caches]
+    waiting = [effect for effect in counted if left.keys() & {effect.path, effect.moved_from}]
+    settled = [_settle(effect, copy, one, workspace, moved) for effect in waiting]
+    moved |= {effect.moved_from: effect.path for effect in counted if effect.kind == "moved"}
+    # A file that became a link is deleted and created; its last effect says all.
+    found = {conflict.path: conflict for conflict in settled if conflict is not None}
+    above = {folder for path in found for folder in map(str, PurePosixPath(path).parents)}
+    return [conflict for path, conflict in found.items() if path not in above]
 
 
-def _merge(path: str, theirs: bytes, one: CopyToJoin, workspace: Workspace) -> str | None:
-    """Merge a file as far as possible. Return the places with both versions, None if there are none."""
+def _with_present_mode(effect: Effect, one: CopyToJoin, workspace: Workspace) -> Effect:
+    """Let a change of content alone keep the permission bits that another copy gave the file."""
+    if effect.kind == "changed" and effect.mode_after == effect.mode_before and effect.path in one.bases:
+        with suppress(ToolError):
+            if (now := workspace.look(effect.path)) is not None:
+                return replace(effect, mode_after=now.mode)
+    return effect
+
+
+def _settle(
+    effect: Effect, copy: WorkspaceCopy, one: CopyToJoin, workspace: Workspace, moved: Mapping[str, str]
+) -> Conflict | None:
+    """Merge a change that could not be applied. Return a conflict if it does not fit."""
+    text = effect.type == "file" and effect.kind in ("created", "changed", "moved")
+    theirs = copy.content(effect.path, MOST_MERGED) if text else None
+    at = target = effect.path
+    if effect.kind == "moved":
+        at = effect.moved_from
+    elif effect.path in moved and workspace.status(effect.path) is None:
+        at = target = moved[effect.path]
     try:
-        ours = workspace.read_bytes(path, cap=MOST_MERGED)
-        base = Path(one.bases[path]).read_bytes() if path in one.bases else b""
-        if b"\0" in ours + base + theirs:
-            return ""
-        marked = _merged(ours, base, theirs, one.name, "--diff3")
-        joined = marked if _MARK not in marked else _merged(ours, base, theirs, one.name, "--ours")
-        if joined != ours:
-            workspace.write_bytes(path, joined, expected=hashlib.sha256(ours).hexdigest())
-    except (OSError, ToolError, subprocess.SubprocessError):
-        return ""
-    return _hunks(marked) if _MARK in marked else None
+        marked = _merge(effect, (at, target), theirs, one, workspace)
+    except (OSError, ToolError, subprocess.SubprocessError, _NotMerged):
+        return Conflict(path=at, name=one.name, did=_in_words(effect, theirs, one))
+    return Conflict(path=target, name=one.name, hunks=_hunks(marked)) if _MARK in marked else None
+
+
+def _merge(
+    effect: Effect, places: tuple[str, str], theirs: bytes | None, one: CopyToJoin, workspace: Workspace
+) -> bytes:
+    """Merge a change into the file at the first place, and move it to the second.
+
+    Return its content with git's marks where both changed it; the first version stays there.
+    """
+    at, target = places
+    ours = workspace.look(at)  # None for a link, too
+    mode = effect.mode_after if effect.mode_after != effect.mode_before else None
+    if ours is not None and effect.kind == "mode":
+        workspace.write_bytes(at, ours.data, expected=ours.digest, mode=mode)
+        return b""
+    base = _base(one, effect.moved_from or effect.path)
+    if ours is None or theirs is None or len(ours.data) > MOST_MERGED or b"\0" in ours.data + base + theirs:
+        raise _NotMerged
+    marked = _merged(ours.data, base, theirs, one.name, "--diff3")
+    joined = marked if _MARK not in marked else _merged(ours.data, base, theirs, one.name, "--ours")
+    if at != target:
+        workspace.write_bytes(target, joined, expected=effect.after, mode=mode)
+        workspace.delete(at, expected=ours.digest)
+    elif joined != ours.data or mode is not None:
+        workspace.write_bytes(target, joined, expected=ours.digest, mode=mode)
+    return marked
+
+
+def _base(one: CopyToJoin, path: str) -> bytes:
+    return Path(one.bases[path]).read_bytes() if path in one.bases else b""
+
+
+def _in_words(effect: Effect, theirs: bytes | None, one: CopyToJoin) -> str:
+    """Return a clause on what a copy did to a path."""
+    if effect.kind == "deleted":
+        return "has deleted it"
+    if effect.kind == "moved":
+        return f"has moved it to {effect.path}"
+    if effect.kind == "mode":
+        return "has changed its permissions"
+    if effect.type == "link":
+        return f"has made it a link to {effect.link_target}"
+    if effect.type == "folder":
+        return "has made it a folder"
+    base = _base(one, effect.path)
+    if theirs is None or b"\0" in theirs:
+        return f"has put {effect.size} bytes there that are no text; they are discarded"
+    before = None if not base or b"\0" in base else base.decode("utf-8", "replace")
+    return f"has changed it:\n{unified(effect.path, before, theirs.decode('utf-8', 'replace'))}"
 
 
 def _merged(ours: bytes, base: bytes, theirs: bytes, name: str, how: str) -> bytes:

@@ -289,7 +289,7 @@ class Team:
             if process.exit_code != 0:
                 raise ToolError(f"What the agents did could not be joined: {process.last_words}")
             await asyncio.to_thread(joint.mount_again)
-            left, joined = await self._resolve(joint, conflicts, worked, assignments, share)
+            left, joined = await self._resolve(joint, conflicts, assignments, share)
             ready = True
             return joint, left, joined
         finally:
@@ -300,7 +300,6 @@ class Team:
         self,
         joint: WorkspaceCopy,
         conflicts: Sequence[Conflict],
-        worked: Sequence[_Worked],
         assignments: Sequence[Assignment],
         share: Share,
     ) -> tuple[tuple[Conflict, ...], tuple[Conflict, ...]]:
@@ -309,7 +308,7 @@ class Team:
             return (), ()
         paths = {one.path for one in conflicts}
         before = {path: await asyncio.to_thread(joint.content, path, MOST_MERGED) for path in paths}
-        task = _joining_task(conflicts, worked, assignments)
+        task = _joining_task(conflicts, assignments)
         await self._run_one(task, joint, share, asyncio.Semaphore(1), keeps=False)
         after = {path: await asyncio.to_thread(joint.content, path, MOST_MERGED) for path in paths}
         left = tuple(one for one in conflicts if before[one.path] == after[one.path])
@@ -329,9 +328,7 @@ def _ended(report: AgentReport, files: int = 0) -> AgentEnded:
     )
 
 
-def _joining_task(
-    conflicts: Sequence[Conflict], worked: Sequence[_Worked], assignments: Sequence[Assignment]
-) -> Assignment:
+def _joining_task(conflicts: Sequence[Conflict], assignments: Sequence[Assignment]) -> Assignment:
     parts = ["Join the work of several agents in these files. Everything else is joined already."]
     for one in conflicts:
         if one.hunks:
@@ -339,9 +336,7 @@ def _joining_task(
                 f"It has the first version in these places. Here are both, {one.name}'s second:\n{one.hunks}"
             )
         else:
-            effects = next(each.effects for each in worked if each.report.name == one.name)
-            done = next(effect.kind for effect in effects.effects if effect.path == one.path)
-            said = f"The file is as another agent left it; {one.name} has {done} it."
+            said = f"The file is as another agent left it; {one.name} {one.did}"
         parts.append(f"{one.path}: {said}")
     tasks = "\n".join(f"- {one.name}: {one.task}" for one in assignments)
     return Assignment("join", "\n\n".join([*parts, f"What the agents were to do:\n{tasks}"]), "joins")
@@ -349,7 +344,12 @@ def _joining_task(
 
 def _orders(joint: WorkspaceCopy, worked: Sequence[_Worked]) -> bytes:
     """Return the input of the joining program, and store what shared paths were before."""
-    changed = Counter(effect.path for one in worked for effect in one.effects.effects)
+    changed = Counter(
+        path
+        for one in worked
+        for effect in one.effects.effects
+        for path in {effect.path, effect.moved_from or effect.path}
+    )
     bases: dict[str, str] = {}
     place = joint.folder / "bases"
     place.mkdir(mode=0o700)

@@ -233,7 +233,8 @@ def _outcome_text(outcome: TeamOutcome) -> str:
     if outcome.joined:
         parts.append(f"Changes to the same places were joined by an agent: {_paths(outcome.joined)}.")
     parts += [
-        f"Not joined, do it yourself: {one.path}, where {one.name} wanted:\n{one.hunks or 'see its report'}"
+        f"Not joined, do it yourself: {one.path}, "
+        + (f"where {one.name} wanted:\n{one.hunks}" if one.hunks else f"{one.name} {one.did}")
         for one in outcome.conflicts
     ]
     if not outcome.copy_id:
