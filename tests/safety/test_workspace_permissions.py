@@ -71,3 +71,40 @@ def test_a_read_only_folder_and_closed_files_are_said_clearly(disk_path):
         "or name another with --workspace.",
     ]
     assert sorted(path.name for path in disk_path.iterdir()) == ["closed", "mine", "secret"]
+
+
+IN_A_NAMESPACE = """
+import subprocess, sys
+from pathlib import Path
+place = Path(sys.argv[1])
+for name in ("upper", "work"):
+    (place / name).mkdir()
+layers = f"lowerdir={place}/lower,upperdir={place}/upper,workdir={place}/work"
+mount = ["mount", "-t", "overlay", "overlay", "-o", layers, str(place / "lower")]
+if subprocess.run(mount, capture_output=True).returncode:
+    sys.exit("no overlay here")
+from duckflow.safety.files.workspace import Workspace
+Workspace(place / "lower").write_text("shared", "new")
+print((place / "lower/shared").read_text())
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to another group")
+def test_on_a_copy_a_file_of_another_group_can_be_replaced(disk_path):
+    """O2: the user namespace of a copy does not know the group, so the old file can't be moved away."""
+    disk_path.chmod(0o755)
+    (disk_path / "lower").mkdir()
+    (disk_path / "lower/shared").write_text("old")
+    os.chown(disk_path / "lower/shared", -1, 54_321)
+    namespace = ["unshare", "--user", "--map-root-user", "--mount"]
+    if subprocess.run([*namespace, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no user namespaces here")
+    done = subprocess.run(
+        [*namespace, sys.executable, "-c", LOADED + IN_A_NAMESPACE, disk_path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.stderr.strip() == "no overlay here":
+        pytest.skip(done.stderr.strip())
+    assert (done.stdout.strip(), done.stderr) == ("new", "")

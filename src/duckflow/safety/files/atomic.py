@@ -215,6 +215,16 @@ def regular_status(place: FilePlace) -> os.stat_result | None:
     return status
 
 
+def _give(opened: int, like: os.stat_result) -> None:
+    """Give a file the owner and group of another, as far as this user may."""
+    try:
+        os.fchown(opened, like.st_uid, like.st_gid)
+    except OSError as exc:
+        # EPERM: only root may change the owner. EINVAL: on a copy, the kernel does not know other groups.
+        if exc.errno not in (errno.EPERM, errno.EINVAL):
+            raise
+
+
 def _write_new(at: tuple[int, str], data: bytes, like: os.stat_result | None, mode: int | None = None) -> int:
     """Create the file durably and return its permission bits: `mode`, or those of the replaced file."""
     bits = 0o666 if like is None and mode is None else 0o600
@@ -225,8 +235,7 @@ def _write_new(at: tuple[int, str], data: bytes, like: os.stat_result | None, mo
         if like is not None:
             new = os.fstat(opened)
             if (new.st_uid, new.st_gid) != (like.st_uid, like.st_gid):
-                with suppress(PermissionError):  # only root may change the owner
-                    os.fchown(opened, like.st_uid, like.st_gid)
+                _give(opened, like)
             mode = like.st_mode if mode is None else mode
         if mode is not None:
             os.fchmod(opened, mode & _SAFE_BITS)

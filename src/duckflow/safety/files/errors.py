@@ -18,6 +18,7 @@ SENTENCES: dict[int, str] = {
     errno.EACCES: "may not be accessed: permission denied by the operating system",
     errno.EPERM: "may not be changed: not permitted by the operating system",
     errno.EROFS: "is on a read-only file system",
+    errno.EOVERFLOW: "belongs to another user or group, so it can't be changed on a copy",
     errno.ENOSPC: "could not be written: the disk is full; nothing was changed",
     errno.EDQUOT: "could not be written: the disk quota is used up; nothing was changed",
     errno.EFBIG: "could not be written: it is larger than permitted; nothing was changed",

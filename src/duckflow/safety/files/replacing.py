@@ -22,7 +22,10 @@ Check = Callable[[Place], bool]
 """Returns whether the file at a place is the expected one."""
 
 _EXCHANGE = 2
-_UNSUPPORTED = (errno.EINVAL, errno.ENOSYS)
+_UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.EOVERFLOW)
+"""Errors of an exchange after which a rename may still work. EOVERFLOW: on a copy, the old file belongs to a
+group that the copy does not know, so it can be replaced there but not moved."""
+
 _MOST_EXCHANGES = 8
 
 

@@ -28,6 +28,7 @@ from duckflow.safety.descriptors import (
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.atomic import LARGEST
 from duckflow.safety.files.confined_open import LOOK, ConfinedFolder, rename_to_new
+from duckflow.safety.files.errors import SENTENCES
 from duckflow.safety.files.git_directory import split_root
 from duckflow.safety.files.replacing import NotAsExpected, Place, put_back
 from duckflow.safety.files.temporary import name_for_exchange, sweep
@@ -424,7 +425,9 @@ class CopyWriter:
 
     def _leave(self, effect: Effect, exc: OSError) -> None:
         changed = isinstance(exc, (NotAsExpected, FileExistsError))
-        self.left[effect.path] = CHANGED if changed else exc.strerror or str(exc)
+        self.left[effect.path] = (
+            CHANGED if changed else SENTENCES.get(exc.errno or 0) or str(exc.strerror or exc)
+        )
 
 
 def _look_at(place: Place, *, read: bool) -> tuple[str | None, os.stat_result | None, bytes | None]:
