@@ -133,7 +133,8 @@ async def test_A8_calls_and_results_are_replayed_exactly_and_matched_by_id():
 
 
 @every_row(
-    ("name", "words"), [("shell", "Not run."), ("note", "Noted."), ("ask_user", "The user's answer follows.")]
+    ("name", "words"),
+    [("shell", "Not run."), ("note", "Noted."), ("ask_user", "The user's answer follows, if")],
 )
 async def test_A4_a_call_without_a_result_is_told_why(name: str, words: str):
     state = remember(STATE, TranscriptEntry(role="assistant", text="", calls=(call(name),)), said("Go on"))

@@ -12,7 +12,7 @@ NOTED = "Noted. Continue, or reply without calls if all is done."
 
 _WITHOUT_RESULT = {
     NOTE: NOTED,
-    ASK_USER: "The user's answer follows.",
+    ASK_USER: "The user's answer follows, if all other calls of that answer succeeded.",
     FINISH: "Counts only if all other calls of that answer succeeded.",
 }
 _NOT_RUN = "Not run."
