@@ -151,6 +151,32 @@ def test_O4_a_branch_is_reviewed_on_a_copy_while_the_folder_stays_as_it_is(proje
     assert [path.name for path in project.iterdir() if path.name != ".git"] == ["calc.py"]
 
 
+def test_O4_a_test_that_misuses_new_code_proves_nothing(project: Path):
+    """Its own mistake says nothing, since without the changes nothing runs; a wrong result counts."""
+    (project / "calc.py").write_text(f"{ADD}\ndef twice(n):\n    return n + n + n\n")
+    begin = "from calc import twice\n\ndef test_twice():\n    "
+    tests = {
+        1: f"{begin}assert twice(2, 3) == 4\n",
+        2: f"{begin}assert twice(2).real_value == 4\n",
+        3: f"{begin}assert twice(2) == 4\n",
+    }
+    rows = [
+        finding(
+            line=line, command=f"{sys.executable} -m pytest -q t{line}.py", test_path=f"t{line}.py", test=test
+        )
+        for line, test in tests.items()
+    ]
+    rows += [finding(line=4, command="python3 -c 'from calc import twice; twice()'")]
+    rows += [finding(line=5, command="python3 -c 'from calc import twice; assert twice(None) is None'")]
+    with ModelServer(play(decision("", *rows), decision("Looked."))) as server:
+        _, found = read(review(project, server, "--json"))
+    outcomes = {one["line"]: one["outcome"] for one in found["findings"]}
+    assert outcomes == {
+        **dict.fromkeys((1, 2, 4), "could_not_run"),
+        **dict.fromkeys((3, 5), "proven"),
+    }
+
+
 def test_O4_a_proof_may_replace_no_file_and_a_finding_needs_one(project: Path):
     rows = [
         finding(command="python3 calc.py", test_path="calc.py", test="assert False\n"),

@@ -49,6 +49,10 @@ _ABSENT = lazy_regex(
 """Failures that say that something is not there."""
 
 _WORD = lazy_regex(r"[A-Za-z_]\w+")
+_FRAME = lazy_regex(r'(?m)^\s*File "([^"]+)", line \d+|^(\S+):\d+: (?:[A-Z]\w+|in .*)?$')
+"""Place in a traceback of Python or pytest."""
+
+_MISUSE = lazy_regex(r"(?m)^(?:E\s+)?(?:TypeError|NameError|AttributeError|UnboundLocalError)\b")
 
 
 class ReviewOrder(Frozen):
@@ -201,6 +205,8 @@ class Prover:
                 told = f"Without them (exit code {before.exit_code}):\n{_last_lines(before.output)}"
                 outcome: ProofOutcome = "could_not_run" if why == _CANT else "fails_before"
                 return Tried(outcome, proof, f"{_UNPROVEN.format(why=why)}\n{shown}\n{told}")
+            if _is_misuse(after.output, args.test_path):
+                return Tried("could_not_run", proof, f"{_UNPROVEN.format(why=_MISUSED)}\n{shown}")
             without = "is_new"
         again = await self._run(args.command, added)
         if again.exit_code == 0 or _not_run(again) is not None:
@@ -254,6 +260,7 @@ _UNPROVEN = (
     "Reported as unproven: {why}. To replace it, report the same file and line again with a better proof."
 )
 _CANT = "the proof itself can't run, with the changes or without them"
+_MISUSED = "the test itself uses what is new in a way that it does not offer"
 _READS = "the command only looks at files; a proof must run the code"
 _UNSTEADY = "the second run with the changes ended otherwise than the first"
 
@@ -269,6 +276,17 @@ def _not_run(ended: CommandResult) -> str | None:
     if ended.exit_code == _NO_TESTS and "no tests ran" in ended.output:
         return "it ran no tests"
     return None
+
+
+def _is_misuse(output: str, test_path: str) -> bool:
+    """Return whether the test itself, not the code that it calls, fails with an error of its own use.
+
+    Where there is nothing to run without the changes, such an error says nothing about them.
+    """
+    places = [found[1] or found[2] for found in _FRAME.finditer(output)]
+    if not places or not _MISUSE.search(output):
+        return False
+    return places[-1] == "<string>" or (bool(test_path) and Path(places[-1]).name == Path(test_path).name)
 
 
 def _last_lines(output: str) -> str:
