@@ -48,7 +48,20 @@ def test_O7_yes_applies_at_once_and_the_exit_code_is_that_of_the_command(folder:
 def test_O7_a_command_that_changes_nothing_asks_nothing(folder: Path):
     done = attempt(folder, "--", "ls", "-a")
     assert (done.returncode, done.stderr) == (0, "")
-    assert attempt(folder).returncode == 2
+    for nothing in ([], ["--"], ["  "]):
+        done = attempt(folder, *nothing)
+        assert (done.returncode, "duckflow try -- make clean" in done.stderr) == (2, True), nothing
+
+
+def test_O7_options_behind_the_command_are_its_own_and_those_before_it_must_exist(folder: Path):
+    done = attempt(folder, "ls", "-a", "--json")
+    assert "unrecognized option '--json'" in done.stderr + done.stdout
+    assert "There is no option --bogus" in attempt(folder, "--bogus", "--", "ls").stderr
+
+
+def test_O7_a_host_that_is_not_allowed_is_asked_for_with_an_option(folder: Path):
+    done = attempt(folder, "--", "curl -s http://example.invalid/")
+    assert "duckflow try --host example.com" in done.stderr
 
 
 def test_O7_in_a_terminal_the_user_decides(folder: Path):

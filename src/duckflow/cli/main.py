@@ -23,8 +23,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (single.run, single.try_, single.review, single.acp, single.doctor, single.stats, single.web):
-    app.command(_command.__name__.rstrip("_"), help=text(f"help.{_command.__name__.rstrip('_')}"))(_command)
+for _command in (single.run, single.review, single.acp, single.doctor, single.stats, single.web):
+    app.command(_command.__name__, help=text(f"help.{_command.__name__}"))(_command)
+# What follows the first word of a command belongs to it, with -- or without.
+app.command("try", help=text("help.try"), context_settings={"allow_interspersed_args": False})(single.try_)
 
 GROUPS = ("model", "config", "sessions", "audit", "prompt", "memory", "fleet", "mcp")
 """Commands with subcommands, each in a module of `cli/commands/`."""

@@ -51,7 +51,7 @@ def try_(
     json: flags.JsonFlag = False,
 ) -> None:
     """Run a command on a copy of the folder, and apply what it changed if the user wants (O7)."""
-    if not command and apply is None:
+    if not any(word.strip() for word in command or ()) and apply is None:
         raise UsageError("trial.no_command")
     from duckflow.cli.reports.trial import TrialOptions, apply_later, try_with  # noqa: PLC0415 - not for --help
 

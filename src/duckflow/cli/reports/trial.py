@@ -15,7 +15,9 @@ from duckflow.app.trial import Trial
 from duckflow.config.loading import load_as_trusted
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ActionFinished, StoredEvent
+from duckflow.domain.frozen import replace
 from duckflow.domain.hosts import read_host
+from duckflow.domain.lines import line
 from duckflow.domain.live_updates import LiveUpdate, OutputPiece
 from duckflow.domain.questions.approval import Approval
 from duckflow.i18n.answers import read_answer
@@ -28,6 +30,10 @@ from duckflow.ui.views.events import Describer
 
 WAITS = 3
 """Exit code if changes wait for an answer, as for `duckflow run`."""
+
+
+_ASK_FOR_HOSTS = ("action.hosts_refused", "action.no_network")
+"""Hints that say how to ask for hosts in a conversation, which is another way than here."""
 
 
 class TrialOptions:
@@ -130,8 +136,12 @@ class _Shown:
         if self._json:
             echo(json.dumps(event_object(what), ensure_ascii=False))
             return
-        described = self._describe(event)
-        if described is None or not isinstance(event, ActionFinished):
+        if not isinstance(event, ActionFinished):
+            self._describe(event)
+            return
+        told = (line("trial.hosts") if one.key in _ASK_FOR_HOSTS else one for one in event.told)
+        described = self._describe(replace(event, told=tuple(told)))
+        if described is None:
             return
         well = event.operation == RUN and event.exit_code == 0
         for said in (*(() if well else (described.text,)), *described.notes):
