@@ -1,6 +1,7 @@
 """`duckflow doctor`: what it says and its exit code, in both languages, and that it changes nothing."""
 
 import json
+import os
 import sys
 
 import pytest
@@ -84,6 +85,22 @@ def test_what_can_be_better_is_a_warning_with_advice(folder, monkeypatch):
     shown = doctor("--workspace", str(folder))[1]
     assert "! Sandbox: Commands run inside Landlock" in shown
     assert "    → Install bubblewrap" in shown
+
+
+def test_O7_a_folder_without_copies_is_told_with_the_reason(folder, monkeypatch):
+    """Commands of root have no rights in a folder of another user, so they can't work on a copy of it."""
+
+    async def find(*_: object) -> Sandbox:
+        return Sandbox(level="namespaces", reason="sandbox.namespaces")
+
+    monkeypatch.setattr(probe.PROBE, "find", find)
+    _, found = findings("--workspace", str(folder))
+    assert found["sandbox"]["state"] == "lacking"
+    assert "another file system" in found["sandbox"]["advice"]
+    if os.geteuid() == 0:
+        os.chown(folder, 54_321, 54_321)
+        _, found = findings("--workspace", str(folder))
+        assert "because it belongs to 54321" in found["sandbox"]["advice"]
 
 
 def test_a_damaged_database_is_broken_and_is_left_alone(folder):

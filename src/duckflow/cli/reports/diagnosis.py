@@ -4,6 +4,7 @@ import asyncio
 import importlib.util
 import os
 import platform
+import pwd
 import shutil
 import sqlite3
 import stat
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from duckflow.app.models import choose
-from duckflow.app.places import DATABASE, WINDOWS
+from duckflow.app.places import COPIES, DATABASE, WINDOWS
 from duckflow.config.loading import load, user_file
 from duckflow.config.places import state_dir
 from duckflow.config.settings import Settings
@@ -116,14 +117,30 @@ def _embedded(settings: Settings) -> DoctorFinding:
 
 
 async def _sandbox(folder: Path, settings: Settings) -> DoctorFinding:
-    async with aclosing(Shell(folder, settings.shell)) as shell:
+    copies: Path | None = None
+    with suppress(UserError):  # reported with the state
+        copies = state_dir() / COPIES
+    async with aclosing(Shell(folder, settings.shell, copies=copies)) as shell:
         sandbox = await shell.sandbox()
     found = text(sandbox.reason, **sandbox.values)
     if sandbox.level not in ("none", "external") and not any(memory_places()):
         found = f"{found} {text('doctor.memory_partly')}"
-    if sandbox.advice is None:
-        return DoctorFinding("sandbox", "ok", found)
-    return DoctorFinding("sandbox", "lacking", found, text(sandbox.advice))
+    advice = text(sandbox.advice) if sandbox.advice else ""
+    if not advice and copies is not None and sandbox.level in ("namespaces", "bubblewrap"):
+        advice = "" if sandbox.copies else _why_no_copies(folder)
+    return DoctorFinding("sandbox", "lacking" if advice else "ok", found, advice)
+
+
+def _why_no_copies(folder: Path) -> str:
+    owner = folder.stat().st_uid
+    why = "doctor.copies_of_others" if owner != os.geteuid() else "doctor.copies_unsupported"
+    return text(why, owner=_name_of(owner))
+
+
+def _name_of(user: int) -> str:
+    with suppress(KeyError):
+        return pwd.getpwuid(user).pw_name
+    return str(user)
 
 
 def _storage() -> Iterator[DoctorFinding]:
