@@ -76,6 +76,12 @@ def test_O7_a_client_sees_output_and_difference_and_the_user_agrees(changed: Pat
     assert (changed / "a.txt").read_text() == "b\n"
 
 
+def test_O7_a_result_names_no_operation_that_clients_do_not_have(changed: Path):
+    (tried,) = called(changed, ("try_command", {"command": "yes | head -100000"}))
+    assert "only the beginning and the end of 200,000 characters" in said(tried)
+    assert "shell.read" not in said(tried)
+
+
 def test_O7_without_the_users_consent_nothing_is_applied(changed: Path):
     for user in (User(yes=False), None):
         _, applied = called(changed, TRY, APPLY, user=user)

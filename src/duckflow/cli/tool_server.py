@@ -25,6 +25,7 @@ from duckflow.domain.errors import UsageError, UserError
 from duckflow.domain.events import ActionFinished, StoredEvent
 from duckflow.domain.hosts import Host, covers, read_host
 from duckflow.domain.live_updates import LiveUpdate
+from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.questions.approval import Approval
 from duckflow.i18n.catalogue import text
 from duckflow.ui.views.approval import points_text
@@ -33,6 +34,9 @@ MAX_DIFFERENCE = 20_000
 """Characters of a difference that a result or a question contains."""
 PROGRESS_S = 5.0
 """Seconds between two signs of life, so that clients do not give up on a long command."""
+_READ_MORE = lazy_regex(r'; shell\.read\(id="e\d+", start, end\) shows others')
+"""Advice in a result to use an operation that clients do not have."""
+
 INSTRUCTIONS = """\
 Try shell commands on a copy of the user's folder. The folder itself does not change: you get the exit code,
 the output and the exact difference. apply_changes then applies that difference, if the user agrees."""
@@ -184,7 +188,7 @@ class _Ended:
 
     def __call__(self, what: StoredEvent | LiveUpdate) -> None:
         if isinstance(what, StoredEvent) and isinstance(what.event, ActionFinished):
-            self.texts.append(what.event.text)
+            self.texts.append(_READ_MORE.sub("; print only the lines you need", what.event.text))
 
 
 def _shown(asked: Approval) -> str:
