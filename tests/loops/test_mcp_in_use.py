@@ -9,7 +9,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from duckflow.config.files.mcp_servers import named_paths
 from duckflow.config.mcp import McpServer
 from duckflow.config.places import servers_dir
-from duckflow.domain.errors import ToolError, UsageError
+from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ActionFinished, ApprovalRequested
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.llm.tokens import estimate_tokens
@@ -307,40 +307,6 @@ async def test_l4_a_server_keeps_its_home_sees_its_project_and_writes_only_named
             assert said in duck.of(ActionFinished)[-1].text
     forget_server("fake")
     assert not list(servers_dir().iterdir())
-
-
-async def test_l4_a_server_that_cannot_start_says_its_last_words_and_what_to_change(folder):
-    script = (
-        "import sys, time; print(sys.argv[1], file=sys.stderr); time.sleep(float(sys.argv[2])); sys.exit(1)"
-    )
-    rows = [
-        ("getaddrinfo ENOTFOUND example.org", "0", "network = true"),
-        ("Error: EROFS: read-only file system", "0", 'workspace = "write"'),
-        ("ModuleNotFoundError: No module named 'x'", "0", "read ="),
-        ("loading", "600", "start_timeout_s"),
-        ("Unable to create '/x/.git/index.lock': Read-only file system", "0", "sandbox = false"),
-    ]
-    servers = {
-        f"s{n}": {
-            "command": [sys.executable, "-c", script, said, seconds],
-            "start_timeout_s": 20 if seconds == "0" else 0.5,
-        }
-        for n, (said, seconds, _) in enumerate(rows)
-    }
-    servers["s3"]["network"] = True
-    async with engine(folder, decision("Hello."), mcp={"servers": servers}) as duck:
-        if (await duck.app.shell.sandbox()).level == "none":
-            pytest.skip("no sandbox here")
-        for one in duck.app.mcp.connections.values():
-            with suppress(ToolError):
-                await one.connect()
-        failures = Failures()
-        for (said, _, setting), report in zip(rows, duck.app.mcp.reports(), strict=True):
-            with failures.of(said):
-                shown = "\n".join(server_lines([report]))
-                assert said in shown
-                assert setting in shown
-        failures.report()
 
 
 async def test_l4_streamable_http_with_the_newest_protocol(folder):

@@ -173,6 +173,10 @@ class ToolSource:
         """Return the tools known so far."""
         return ()
 
+    def missing(self, operation: str) -> str:  # noqa: ARG002 - for sources with items
+        """Return why the source has no such operation, if it is one of the source's family."""
+        return ""
+
     def mentioned(self, text: str) -> tuple[Action, ...]:  # noqa: ARG002 - for sources with items
         """Return actions that read the items of this source that a message mentions with an @."""
         return ()
@@ -227,6 +231,8 @@ class Catalogue:
         return tuple(place for place, one in enumerate(actions) if not self.only_looks(one))
 
     def _nearest(self, wanted: str) -> str:
+        if why := self.source.missing(wanted):
+            return why
         known = [tool.operation for tool in self.tools if not tool.by_program]
         close = get_close_matches(wanted, known, n=1, cutoff=0.6)
         names = {tool.name: tool.operation for tool in self.fixed if not tool.by_program}

@@ -37,6 +37,8 @@ _NOISE = lazy_regex(
     r"\W*$|\s*(at |throw |node:internal|Node\.js v|npm notice|npm error( 404)?\W*$|File \"|Traceback )"
     r"|Stack backtrace:|\s*\d+: \S*(::|_start|_main|<unknown>)|goroutine \d+ \["
 )
+_TRACE = lazy_regex(r"(?m)^[ \t]*File \".*\n(?:[ \t]{4,}.*\n)*")
+"""Places in a Python stack trace, with their lines of code."""
 _NONE = Sandbox(level="none", reason="sandbox.switched_off")
 
 
@@ -181,6 +183,7 @@ def _tail(path: Path) -> str:
         status = os.fstat(opened)
         if stat.S_ISREG(status.st_mode):
             said = os.pread(opened, _LAST_WORDS, max(0, status.st_size - _LAST_WORDS))
-            found = [line for line in said.decode("utf-8", "replace").splitlines() if not _NOISE.match(line)]
+            text = _TRACE.sub("", said.decode("utf-8", "replace"))
+            found = [line for line in text.splitlines() if not _NOISE.match(line)]
             return "\n".join(line.strip()[:300] for line in found[-_LAST_LINES:]).strip()
     return ""

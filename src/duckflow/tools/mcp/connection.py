@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import json
-import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -136,8 +135,14 @@ class ServerOpener:
         program = replace(server, command=tuple(command), env=env)
         home = await asyncio.to_thread(server_home, f"{name}-{_digest(server)}")
         process = ServerProcess(program, self.workspace, self.shell, home, closed=self.closed, env=self.env)
-        first = not await asyncio.to_thread(os.listdir, home)
+        first = await asyncio.to_thread(self._may_download, name, server, home)
         return open_process(process, server.start_timeout_s * (_FIRST_START if first else 1))
+
+    @staticmethod
+    def _may_download(name: str, server: McpServer, home: Path) -> bool:
+        """Return True until the server has answered from this home: it may have to be downloaded first."""
+        known = any(one.startswith(prefix_of(name, server)) for one in _PINS.load())
+        return not known or not any(home.iterdir())
 
     async def sign_in(
         self, name: str, server: McpServer, tell: Callable[[str], None], typed: TextIO | None = None
@@ -286,7 +291,8 @@ class ServerConnection:
         self._keeping = asyncio.create_task(self._keep(started))
         try:
             # a program is given up earlier, with its last words
-            async with asyncio.timeout(seconds * _FIRST_START if self.server.command else seconds):
+            longest = seconds * _FIRST_START + _CLOSING_S if self.server.command else seconds
+            async with asyncio.timeout(longest):
                 session = await asyncio.shield(started)
                 offer = await session.offer()
         except (TimeoutError, RemoteFault) as exc:

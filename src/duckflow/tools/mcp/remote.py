@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -122,16 +123,29 @@ def plain(text: str) -> str:
     return _UNSEEN.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\u2028", "\n")))
 
 
+_VARIABLE = r"\b(?!ERR_|E[A-Z]+_)(?P<{}>[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\b"
+_NEEDS_VARIABLE = lazy_regex(
+    _VARIABLE.format("first")
+    + r"[^.\n]{0,60}?\b(?i:env(ironment)?\b|not (be )?(set|defined|found)|required|missing|must)"
+    r"|(?i:\bset\b|missing|provide|required|environment|\benv\b|KeyError)[^.\n]{0,60}?"
+    + _VARIABLE.format("last")
+)
 _ADVICE = {
     "network": lazy_regex(
         "getaddrinfo|ENOTFOUND|EAI_AGAIN|ENETUNREACH|name resolution|ECONNREFUSED|did not start within"
     ),
     "protected": lazy_regex(r"\.git/.*(EROFS|Read-only file system)"),
-    "write": lazy_regex("EROFS|EACCES|Read-only file system|Permission denied"),
+    "sandbox": lazy_regex(
+        r"(?i)(socket|ptrace|listen|namespace|clone|mount)\b.{0,40}(EPERM|operation not permitted)"
+    ),
+    "write": lazy_regex(
+        "EROFS|EACCES|Read-only file system|Permission denied|unable to open database file|readonly database"
+    ),
     "read": lazy_regex(r"ENOENT|No such file|Cannot find (module|package)|No module named|can't open file"),
     "start": lazy_regex("it did not start within"),
 }
-"""Signs in what a server says, and the setting that helps."""
+"""Signs in what a server says, and the setting that helps a program in the sandbox."""
+_SILENT = lazy_regex(r"ended with exit code \d+\.?$")
 
 
 def advice_for(name: str, server: McpServer, said: str) -> TextLine | None:
@@ -143,6 +157,10 @@ def advice_for(name: str, server: McpServer, said: str) -> TextLine | None:
         for kind, sign in _ADVICE.items():
             if kind not in loose and sign.search(said):
                 return line(f"mcp.advice.{kind}", name=name)
+    if server.command and (needs := _NEEDS_VARIABLE.search(said)):
+        return line("mcp.advice.variable", name=name, variable=needs["first"] or needs["last"])
+    if server.command and _SILENT.search(said):
+        return line("mcp.advice.silent", command=shlex.join(server.command))
     return None
 
 
