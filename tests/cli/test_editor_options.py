@@ -283,5 +283,7 @@ def test_pictures_come_as_blocks_or_as_resources():
     data = base64.b64encode(PNG).decode()
     read = read_message([picture(), blob(data, "file:///w/a.png", "image/png")], Path("/w"))
     assert read == ("", (PNG, PNG))
+    with pytest.raises(UsageError, check=lambda error: error.key == "editors.no_audio"):
+        read_message([acp.text_block("Listen:"), acp.audio_block("AAAA", "audio/wav")], Path("/w"))
     with pytest.raises(UsageError, check=lambda error: error.key == "editors.not_base64"):
         read_message([acp.image_block("?", "image/png")], Path("/w"))

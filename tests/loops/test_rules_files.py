@@ -55,3 +55,10 @@ def test_L3_mentioned_files_follow_within_the_folder_and_claude_md_is_read_only_
     assert rules.files == ("AGENTS.md", "style.md", "more/deep.md")
     assert rules.text.endswith("[style.md]\nShort. @more/deep.md\n\n[more/deep.md]\nDeep. @../style.md")
     assert not rules.problems
+
+
+def test_L3_an_at_sign_in_code_mentions_no_file(tmp_path: Path):
+    code = "```sh\nnpm i @in_block.md\n```\n~~~~\n```\n@in_block.md\n~~~~\n> ```\n> @in_block.md\n> ```\n"
+    write(tmp_path, AGENTS=f"`npm i @in_line.md` ``a ` @in_line.md``\n{code}After: @a.md\n```\n@in_block.md")
+    write(tmp_path, in_line="No.", in_block="No.", a="Yes.")
+    assert RulesFiles(Workspace(tmp_path), NAMES, 1_000).now.files == ("AGENTS.md", "a.md")

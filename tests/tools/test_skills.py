@@ -81,6 +81,8 @@ def test_L6_names_keep_to_their_budget(count: int):
     [
         ("Look at $ARGUMENTS now.", "/a x  y", "Look at x  y now."),
         ("$1 then $2, not $3.", "/a b c", "b then c, not ."),
+        ("$1 then $2.", "/a 'b c' \"d e\"", "b c then d e."),
+        ("$1 then $2, all $ARGUMENTS.", "/a it's b", "it's then b, all it's b."),
         ("Costs $10 or $HOME.", "/a", "Costs $10 or $HOME."),
         ("Just this.", "/a", "Just this."),
         ("Just this.", "／A more", "Just this.\n\nmore"),

@@ -1,6 +1,7 @@
 """Extensions that users and trusted projects add: hooks, skills, commands, plugins, servers (L5-L7)."""
 
 import re
+import shlex
 from typing import Literal
 
 from duckflow.domain.frozen import Frozen
@@ -89,7 +90,7 @@ class CustomCommand(Frozen):
 
     def expand(self, argument: str) -> str:
         """Return the message with the arguments filled in. Without placeholders, append them."""
-        words = argument.split()
+        words = _words(argument)
 
         def fill(place: re.Match[str]) -> str:
             number = int(place[1] or 0)
@@ -97,6 +98,14 @@ class CustomCommand(Frozen):
 
         filled, places = _PLACE.subn(fill, self.body)
         return filled if places or not argument else f"{filled}\n\n{argument}"
+
+
+def _words(argument: str) -> list[str]:
+    """Return the words of an argument. As in a shell, quotes keep several together."""
+    try:
+        return shlex.split(argument)
+    except ValueError:  # a quote that is an apostrophe
+        return argument.split()
 
 
 def split_runs(message: str) -> tuple[str, tuple[str, ...]]:

@@ -24,7 +24,7 @@ class EditorMessage(NamedTuple):
 
 
 def read_message(blocks: Iterable[Any], root: Path) -> EditorMessage:
-    """Join the blocks of a message; UsageError for a picture that is no Base64. `root` is the folder."""
+    """Join the blocks of a message; UsageError for audio, and for a picture that is no Base64. `root` is the folder."""
     shown = [*blocks]
     pieces = [piece for block in shown if (piece := _text(block, root))]
     text = ""
@@ -38,6 +38,8 @@ def read_message(blocks: Iterable[Any], root: Path) -> EditorMessage:
 def _text(block: object, root: Path) -> tuple[str, bool] | None:
     """Return a block as a piece of the text, and whether the user wrote it; None if it has no text."""
     match block:
+        case schema.AudioContentBlock():
+            raise UsageError("editors.no_audio")
         case schema.TextContentBlock():
             return (block.text, True) if block.text else None
         case schema.ResourceContentBlock():

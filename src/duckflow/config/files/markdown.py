@@ -108,6 +108,8 @@ def _commands(files: Mapping[str, str], *, own: bool) -> Iterator[CustomCommand]
         if not path.endswith(".md") or not _NAME.fullmatch(name):
             continue
         said, body = split_front(content)
+        if not body.strip():
+            continue  # its message would be empty
         first = next((line.strip("# ") for line in body.split("\n") if line.strip()), "")
         yield CustomCommand(
             name=name,

@@ -21,6 +21,11 @@ OTHERS = "CLAUDE.md"
 _MOST = 10_000_000
 _MOST_MENTIONED = 20
 _MENTION = lazy_regex(r"(?<![\w`@])@([\w./-]*\w)")
+_CODE = lazy_regex(
+    r"(?ms)^[ >\t]*(?P<fence>```+|~~~+).*?(^[ >\t]*(?P=fence)[`~]*[ \t]*$|\Z)"
+    r"|(?P<ticks>`+)[^\n]*?(?<!`)(?P=ticks)(?!`)"
+)
+"""Code blocks and code in a line, where an @ mentions no file."""
 
 _WINDOW_SHARE = 4
 """The rules may take up one part in this many of the model's context window."""
@@ -113,7 +118,9 @@ class RulesFiles:
                     continue
                 self._found[above + path] = said
                 near = PurePosixPath(path).parent
-                mentioned = (os.path.normpath(near / found[1]) for found in _MENTION.finditer(said))
+                mentioned = (
+                    os.path.normpath(near / found[1]) for found in _MENTION.finditer(_CODE.sub(" ", said))
+                )
                 waiting += [one for one in mentioned if not one.startswith("..")]
 
     def _read(self, name: str, read: Callable[[], str]) -> str:
