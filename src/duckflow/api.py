@@ -25,8 +25,8 @@ from duckflow.domain.errors import UsageError
 from duckflow.domain.events import RequestFinished, StoredEvent
 from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.live_updates import LiveUpdate
-from duckflow.domain.model import EffortChoice
-from duckflow.domain.modes import Mode
+from duckflow.domain.model import EFFORTS, EffortChoice
+from duckflow.domain.modes import MODES, Mode
 from duckflow.domain.questions.approval import AnswerApproval, Approval
 from duckflow.domain.questions.consultation import ChooseWay, Consultation
 from duckflow.domain.reduce.rewind import present
@@ -275,8 +275,7 @@ class OpenSession:
         """
         if self.client.busy:
             raise UsageError("session.busy")
-        shown = keep_pictures(pictures, self.id, self.app.kept)
-        return self._begin(commands.SayMessage(text=request, pictures=shown))
+        return self._begin(self._message(request, pictures))
 
     def send(self, message: str, pictures: Sequence[bytes] = ()) -> None:
         """Say something while the work runs or waits. It reaches the model with its next decision (C6).
@@ -285,8 +284,7 @@ class OpenSession:
         """
         if not self.client.busy and self.question is None:
             raise UsageError("clients.nothing_runs")
-        shown = keep_pictures(pictures, self.id, self.app.kept)
-        self.client.send(commands.SayMessage(text=message, pictures=shown))
+        self.client.send(self._message(message, pictures))
 
     def go_on(self) -> Work:
         """Continue the open request: apply the given answer, ask again, or work on."""
@@ -312,6 +310,8 @@ class OpenSession:
 
     def set_mode(self, mode: Mode) -> None:
         """Set the permission mode from now on."""
+        if mode not in MODES:
+            raise UsageError("mode.unknown", mode=mode, modes=", ".join(MODES))
         self.client.send(commands.SetMode(mode=mode))
 
     async def set_model(self, name: str) -> None:
@@ -320,6 +320,8 @@ class OpenSession:
 
     def set_effort(self, effort: EffortChoice) -> None:
         """Set the thinking effort of models from now on."""
+        if effort not in EFFORTS:
+            raise UsageError("effort.unknown", effort=effort, efforts=", ".join(EFFORTS))
         self.client.send(commands.SetEffort(effort=effort))
 
     def events(self) -> Sequence[StoredEvent]:
@@ -350,6 +352,11 @@ class OpenSession:
         """Start a new session from this one, as it is now or was before a message, and return its id."""
         before = None if number is None else find_message(self.messages(), number).seq
         return self.client.send(commands.ForkSession(before=before)).done.result().session_id
+
+    def _message(self, text: str, pictures: Sequence[bytes]) -> commands.SayMessage:
+        if not text.strip() and not pictures:
+            raise UsageError("session.empty")
+        return commands.SayMessage(text=text, pictures=keep_pictures(pictures, self.id, self.app.kept))
 
     def _loaded(self, folder: Path) -> LoadedSettings:
         if isinstance(self._settings, LoadedSettings):

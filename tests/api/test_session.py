@@ -33,6 +33,7 @@ from duckflow.i18n import catalogue
 from duckflow.loops.judging.consultation import consult
 from fakes.engine import action, decision, write_script
 from fakes.gate import Gate
+from fakes.rows import Failures
 
 WRITE = decision("I write it.", action("write_file", path="a.txt", content="one\n"))
 QUIET = {"checks.after_edit": False, "checks.before_verdict": False}
@@ -272,3 +273,19 @@ async def test_a_program_shows_pictures(folder: Path):
         assert await duck.start("What is this?", [png]) == "done"
         (said,) = [one.event for one in duck.events() if isinstance(one.event, UserMessage)]
         assert [duck.app.kept.picture(picture.digest) for picture in said.pictures] == [png]
+
+
+async def test_wrong_arguments_are_usage_errors_and_nothing_begins(folder: Path):
+    async with session(folder, decision("Hello.")) as duck:
+        rows: list[tuple[str, Any]] = [
+            ("session.empty", lambda: duck.start("")),
+            ("session.empty", lambda: duck.start(" \n")),
+            ("mode.unknown", lambda: duck.set_mode("yolo")),  # pyright: ignore[reportArgumentType] - it is wrong
+            ("effort.unknown", lambda: duck.set_effort("much")),  # pyright: ignore[reportArgumentType] - as above
+        ]
+        failures = Failures()
+        for key, call in rows:
+            with failures.of(key), pytest.raises(UsageError, check=lambda error, key=key: error.key == key):
+                call()
+        failures.report()
+        assert not any(isinstance(one.event, UserMessage) for one in duck.events())

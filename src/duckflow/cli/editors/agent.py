@@ -222,7 +222,7 @@ class EditorAgent:
             opened = await self._sessions.opened(session_id)
             message = read_message(prompt, opened.root)
             if not message.text and not message.pictures:
-                raise UsageError("editors.empty")
+                raise UsageError("session.empty")
             typed = None if message.pictures else _read_own(opened.session, message.text)
             if typed is not None:
                 await self._say(session_id, await run_command(opened.session.client, typed))

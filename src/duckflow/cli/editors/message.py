@@ -24,7 +24,7 @@ class EditorMessage(NamedTuple):
 
 
 def read_message(blocks: Iterable[Any], root: Path) -> EditorMessage:
-    """Join the blocks of a message. `root` is the folder. UsageError for audio, or a picture that is no Base64."""
+    """Join the blocks of a message. UsageError for audio and broken Base64. `root` is the folder."""
     shown = [*blocks]
     pieces = [piece for block in shown if (piece := _text(block, root))]
     text = ""
