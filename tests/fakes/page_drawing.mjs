@@ -87,6 +87,17 @@ section.id('words').value = '';
 section.all((one) => one.attributes['data-choice'])[0].fire('click');
 assert.deepEqual(sent.at(-1), { kind: 'choose', question_hash: 'h2', way: { choice: 'go_on', text: '' } });
 
+const field = { value: ' mine ', attributes: {}, focused: 0, focus() { this.focused += 1; }, setAttribute(name, value) { this.attributes[name] = value; }, dispatchEvent() {} };
+const [status] = [new Item('p')];
+document.getElementById = () => status;
+drawQuestion(section, { kind: 'consultation', question_hash: 'h3', question: 'How?', choices: [{ name: 'describe', label: 'D', words: true }] }, (command) => sent.push(command), () => field);
+assert.equal(section.tag('input').length, 0, 'the message field is the only field');
+section.tag('button')[0].fire('click');
+await Promise.resolve();
+assert.deepEqual([sent.at(-1).way, field.value, field.focused], [{ choice: 'describe', text: 'mine' }, '', 0]);
+section.tag('button')[0].fire('click');
+assert.deepEqual([sent.at(-1).question_hash, sent.length, field.focused, field.attributes['aria-invalid']], ['h3', 5, 1, 'true'], 'it needs words first');
+
 const run = { id: 'r1', state: 'waiting', label: 'waits', repository: '/a/shop', request: `${EVIL}\nmore`, updated: 1, minutes: 0, outcome: '', score: null, error: '', branch: '', asks: 'Write it?', can_cancel: true, can_retry: false };
 drawFleet(section, { error: '', counts: { waiting: 1 }, runs: [run] });
 assert.deepEqual(section.tag('a').map((one) => [one.attributes.href, one.textContent]), [['#run-r1', EVIL]]);

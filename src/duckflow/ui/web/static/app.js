@@ -114,7 +114,7 @@ function takeQuestion(question) {
   if (asked === page.asked && question) return;
   page.asked = asked;
   page.kind = question?.kind;
-  drawQuestion(at('question'), question, act);
+  drawQuestion(at('question'), question, act, page.session.startsWith('run-') ? null : () => at('message'));
   drawComposer(page);
   showQuestion(asked);
   document.title = question ? `● ${NAME}` : NAME;

@@ -38,7 +38,7 @@ export function drawComposer(page) {
     if (menu.key(event)) { event.preventDefault(); event.stopPropagation(); return; }
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) { event.preventDefault(); form.requestSubmit(); }
   });
-  message.addEventListener('input', () => grow(message));
+  message.addEventListener('input', () => { message.removeAttribute('aria-invalid'); grow(message); });
   message.addEventListener('paste', (event) => addPictures(event.clipboardData.files, event));
   const chosen = h('input', { type: 'file', id: 'picture-file', accept: KINDS.join(','), multiple: true, hidden: true, 'aria-hidden': 'true', tabindex: '-1' });
   chosen.addEventListener('change', () => { addPictures(chosen.files); chosen.value = ''; });
@@ -65,7 +65,7 @@ export function drawComposer(page) {
 /** What the field says while it is empty; less on a narrow screen. */
 export function hintOf({ asked, kind, now }) {
   const narrow = matchMedia('(max-width: 60rem)').matches;
-  if (asked && kind !== 'approval') return t('answer_hint');
+  if (asked && kind !== 'approval') return narrow ? t('answer_short') : t('answer_hint');
   if (asked) return narrow ? t('remark_short') : t('remark_hint');
   if (now?.working) return narrow ? t('steer_short') : t('steer_hint');
   return narrow ? t('message_short') : t('message_hint');

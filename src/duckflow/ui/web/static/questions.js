@@ -1,12 +1,12 @@
 // The open question, inside the conversation. An answer carries the hash of what was shown, so it can't be given to anything else.
 
-import { h, t } from './dom.js';
+import { h, say, t } from './dom.js';
 import { difference, isPlain } from './difference.js';
 
-/** Draw a question into its section; `act(command)` sends the answer. */
-export function drawQuestion(section, question, act) {
+/** Draw a question into its section; `act(command)` sends the answer. `field()` is the message field, if there is one. */
+export function drawQuestion(section, question, act, field = null) {
   section.hidden = question === null;
-  section.replaceChildren(...(question === null ? [] : question.kind === 'approval' ? approval(section, question, act) : consultation(question, act)));
+  section.replaceChildren(...(question === null ? [] : question.kind === 'approval' ? approval(section, question, act) : consultation(question, act, field)));
   section.className = question === null ? '' : `question ${question.risk ?? ''}`;
   section.setAttribute('aria-label', t('question.label'));
 }
@@ -68,19 +68,28 @@ function guard(section, box, row, unseen, buttons) {
   requestAnimationFrame(() => requestAnimationFrame(look));
 }
 
-function consultation(question, act) {
-  const words = h('input', { id: 'words', type: 'text', maxlength: 20000, autocomplete: 'off', placeholder: t('question.words_hint') });
-  const choose = (choice, needs) => {
-    if (needs && !words.value.trim()) { words.focus(); words.setAttribute('aria-invalid', 'true'); return; }
-    act({ kind: 'choose', question_hash: question.question_hash, way: { choice, text: words.value.trim() } });
+/** Choices. Words for them come from the message field, so that there is only one; a fleet's run has none and gets its own. */
+function consultation(question, act, field) {
+  const own = field ? null : h('input', { id: 'words', type: 'text', maxlength: 20000, autocomplete: 'off', placeholder: t('question.words_hint') });
+  const choose = async (choice, needs) => {
+    const words = own ?? field();
+    const text = words.value.trim();
+    if (needs && !text) {
+      words.focus();
+      words.setAttribute('aria-invalid', 'true');
+      if (!own) say(t('question.words_needed'));
+      return;
+    }
+    const taken = await act({ kind: 'choose', question_hash: question.question_hash, way: { choice, text } });
+    if (taken && !own && field().value.trim() === text) { field().value = ''; field().dispatchEvent(new Event('input')); }
   };
-  words.addEventListener('keydown', (event) => { if (event.key === 'Enter' && !event.isComposing) { event.preventDefault(); choose('', true); } });
+  own?.addEventListener('keydown', (event) => { if (event.key === 'Enter' && !event.isComposing) { event.preventDefault(); choose('', true); } });
   return [
     h('p', { class: 'asks' }, t('question.asks')),
     h('h2', { id: 'asked', tabindex: '-1' }, t('question.consultation')),
     h('p', { class: 'situation' }, question.question),
     question.choices.length === 0 ? '' : h('ol', { class: 'choices' }, question.choices.map((one) => h('li', {}, h('button', { type: 'button', 'data-choice': one.name, onclick: () => choose(one.name, one.words) }, one.label)))),
-    h('div', { class: 'row' }, h('label', { class: 'grow' }, h('span', { class: 'hidden' }, t('question.words')), words),
+    own && h('div', { class: 'row' }, h('label', { class: 'grow' }, h('span', { class: 'hidden' }, t('question.words')), own),
       h('button', { type: 'button', id: 'only-words', onclick: () => choose('', true) }, t('question.only_words'))),
   ].filter(Boolean);
 }
