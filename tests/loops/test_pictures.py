@@ -20,7 +20,7 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import KeptFiles
 from fakes import mcp_stdio
 from fakes.engine import action, decision, engine
-from fakes.model_server import ModelServer
+from fakes.model_server import Fault, ModelServer, Reply
 from fakes.plays import asked_for, play
 from fakes.rows import every_row
 
@@ -89,6 +89,25 @@ async def test_a_mentioned_picture_is_shown_again_in_each_prompt_until_it_change
             assert duck.of(ErrorReported) == []
             kept = "".join(one.model_dump_json() for one in duck.events)
             assert base64.b64encode(PNG).decode()[:40] not in kept
+
+
+@every_row("model", WIRES)
+async def test_a_picture_that_the_provider_refuses_does_not_block_the_session(folder: Path, model):
+    (folder / "shot.png").write_bytes(PNG)
+    (folder / "bad.png").write_bytes(OTHER)
+    playing = play(decision("A duck."), decision("No picture."), decision("Hello."))
+
+    def answer(body: dict[str, Any]) -> Reply:
+        refused = ("image/png", OTHER) in pictures_in(body)
+        return Fault(400, "Could not process image") if refused else playing(body)
+
+    with ModelServer(answer) as server:
+        async with engine(folder, server=server, model=model) as duck:
+            for said in ("look at @shot.png", "look at @bad.png", "hello"):
+                assert await duck.app.chat.say(said) == "done"
+        assert len(decisions(server)) == 4, "it is not tried again"
+        assert [data for _, data in pictures_in(decisions(server)[-1])] == [PNG]
+        assert "bad.png is not shown: your provider refused it" in str(decisions(server)[-1])
 
 
 @every_row("model", WIRES)

@@ -147,6 +147,11 @@ def test_what_is_no_notebook_is_an_error(broken: str):
         Notebook(broken)
 
 
+def test_another_format_is_named_with_how_to_convert_it():
+    with pytest.raises(ToolError, match=r"of format 3, but only format 4 .*jupyter nbconvert"):
+        Notebook('{"metadata": {}, "nbformat": 3, "nbformat_minor": 0, "worksheets": [{"cells": []}]}')
+
+
 async def test_a_cell_is_changed_after_the_user_saw_it_in_words(folder: Path):
     """A3, G1: in mode ask; edit_file says what to use instead."""
     (folder / "a.ipynb").write_text(notebook())

@@ -9,13 +9,14 @@ import hashlib
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 
-from duckflow.domain.errors import ToolError, UsageError
+from duckflow.domain.errors import ProviderError, ToolError, UsageError
 from duckflow.domain.events import ErrorReported
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import ChatMessage, ModelClient, ModelPiece, ModelRequest, Picture
 from duckflow.domain.patterns import lazy_regex
 from duckflow.domain.pictures import LARGEST, media_of
 from duckflow.llm.streams import closing
+from duckflow.llm.wire.errors import REFUSED
 from duckflow.llm.wrapping_client import WrappingClient
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import KeptFiles
@@ -27,6 +28,7 @@ MOST = 8
 
 _MENTION = lazy_regex(r'(?<![\w@])@(?:"([^"\n]{1,1000})"|(\S{1,1000}))')
 _NAMED = lazy_regex(r".+?\.(?:png|jpe?g|gif|webp)(?![a-z0-9_.-])", re.IGNORECASE)
+_ABOUT_PICTURES = lazy_regex(r"(?i)image|picture")
 _AFTER = ",.;:!?)]}'\"、。，．！？）」』"
 
 
@@ -100,6 +102,8 @@ class PictureClient(WrappingClient):
         super().__init__(client)
         self._workspace = workspace
         self._kept = kept
+        self._accepted: set[str] = set()
+        self._refused: set[str] = set()
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
         """Stream the answer to the request with its pictures."""
@@ -108,7 +112,26 @@ class PictureClient(WrappingClient):
         return self._seen(request)
 
     async def _seen(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
+        """Stream the answer. If the provider refuses a picture, ask again without it.
+
+        Otherwise it would refuse all later requests, too, because a picture stays in the conversation.
+        """
         data: dict[str, str] = {}
+        try:
+            async with closing(self._with_pictures(request, data)) as pieces:
+                async for piece in pieces:
+                    self._accepted |= data.keys()
+                    yield piece
+        except ProviderError as error:
+            new = data.keys() - self._accepted
+            if error.key != REFUSED or not new or not _ABOUT_PICTURES.search(str(error)):
+                raise
+            self._refused |= new
+            async with closing(self._with_pictures(request, {})) as pieces:
+                async for piece in pieces:
+                    yield piece
+
+    async def _with_pictures(self, request: ModelRequest, data: dict[str, str]) -> AsyncGenerator[ModelPiece]:
         messages = await asyncio.to_thread(lambda: tuple(self._read(request.messages, data))[::-1])
         shown = replace(request, messages=messages, picture_data=data)
         async with closing(self.inner.stream(shown)) as pieces:
@@ -135,6 +158,8 @@ class PictureClient(WrappingClient):
     def _bytes(self, picture: Picture, room: int) -> bytes | str:
         if not self.traits.sees:
             return "you can't see pictures. Say so if it matters."
+        if picture.digest in self._refused:
+            return "your provider refused it. It may be damaged or too large; a copy may help."
         data = self._kept.picture(picture.digest)
         if data is None:
             try:

@@ -32,16 +32,18 @@ class Notebook:
         self.text = text
         try:
             top = dict(_members(text, _skip(text, 1 if text.startswith("\ufeff") else 0)))
+            if (version := top["nbformat"].value) != 4:
+                raise ToolError(
+                    f"it is a notebook of format {version}, but only format 4 can be read. "
+                    "Convert it first: jupyter nbconvert --to notebook --nbformat 4"
+                )
             cells = top["cells"]
             self._list = cells
             self._cells = tuple(_items(text, cells.start))
             self.form: Json = {key: one.value for key, one in top.items() if key != "cells"}
             self.cells: tuple[Json, ...] = tuple(dict(one.value) for one in self._cells)
-            known = self.form["nbformat"] == 4
         except (ValueError, KeyError, TypeError, IndexError, RecursionError) as exc:
             raise ToolError(f"it is no notebook that can be read ({exc})") from exc
-        if not known:
-            raise ToolError("it is a notebook of an old format; only format 4 can be read")
         found = _INDENT.search(text)
         self._unit = found[1] if found else None
 
