@@ -79,10 +79,9 @@ def join(one: CopyToJoin, workspace: Workspace, moved: dict[str, str]) -> Sequen
     copy = WorkspaceCopy(Path(one.folder), one.about, lock=-1)
     effects = [_with_present_mode(effect, one, workspace) for effect in one.effects.effects]
     left = apply_effects(copy, replace(one.effects, effects=tuple(effects)), live=True)
-    counted = [effect for effect in one.effects.effects if effect not in one.effects.caches]
-    waiting = [effect for effect in counted if left.keys() & {effect.path, effect.moved_from}]
+    waiting = [effect for effect in one.effects.effects if left.keys() & {effect.path, effect.moved_from}]
     settled = [_settle(effect, copy, one, workspace, moved) for effect in waiting]
-    moved |= {effect.moved_from: effect.path for effect in counted if effect.kind == "moved"}
+    moved |= {effect.moved_from: effect.path for effect in one.effects.effects if effect.kind == "moved"}
     # A file that became a link is deleted and created; its last effect says all.
     found = {conflict.path: conflict for conflict in settled if conflict is not None}
     above = {folder for path in found for folder in map(str, PurePosixPath(path).parents)}

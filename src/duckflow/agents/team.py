@@ -221,7 +221,7 @@ class Team:
         async with slots:
             report = await self._follow(one, copy, copy.folder, share)
         effects = (await asyncio.to_thread(copy.read)).effects if keeps else Effects()
-        files = {effect.path for effect in effects.effects} - {each.path for each in effects.caches}
+        files = {effect.path for effect in effects.effects}
         self._record(_ended(report, len(files)))
         return _Worked(report, copy, effects)
 

@@ -118,7 +118,7 @@ class Effects(Frozen):
         return len(self.caches) == len(self.effects) + len(self.bulk) and not self.conflicts
 
     @property
-    def caches(self) -> frozenset[Effect | BulkEffect]:
+    def caches(self) -> frozenset[BulkEffect]:
         """New and changed caches that tools recreate. A question only counts their files.
 
         A file in such a folder that is reported separately is none of them: it may run a program.

@@ -180,7 +180,7 @@ def _effects_impact(effects: Effects, ended: CommandEnd, quiet: frozenset[str]) 
         paths = [
             f"{one.moved_from} → {one.path}" if one.kind == "moved" else one.path
             for one in effects.effects
-            if one.kind in kinds and one.type != "folder" and one not in caches and one.path not in quiet
+            if one.kind in kinds and one.type != "folder" and one.path not in quiet
         ]
         paths += [path for bulk in effects.bulk for path in bulk.lost] if key == "deleted" else []
         own = [path for path in paths if ".git" in path.split("/")]

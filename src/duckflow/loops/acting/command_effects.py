@@ -248,7 +248,7 @@ def difference_shown(
     """Return effects as a diff, below their command if there is one. Files of git in `quiet` are counted."""
     parts = [f"$ {command}\n"] if command else []  # agents have none
     caches = effects.caches
-    named = [one for one in effects.effects if one.path not in quiet and one not in caches]
+    named = [one for one in effects.effects if one.path not in quiet]
     parts += [_of_effect(one, contents) for one in named]
     parts += [
         f"({text('approval.difference.in_git', path=path)})\n{difference_of(path, None, content)}"
