@@ -21,6 +21,7 @@ async def test_G5_a_question_names_what_could_run_in_a_cache_and_counts_the_rest
     )
     async with engine(folder, decision("", run(command)), decision("Done."), mode="ask") as duck:
         assert await duck.app.chat.say("go") == "awaiting_approval"
+        assert duck.state.approval is not None
         shown = duck.state.approval.difference
         assert "pager = ./evil" in shown
         assert re.search(r"files in tool caches: \d+", shown)
@@ -35,6 +36,7 @@ async def test_G3_sources_in_a_folder_with_the_name_of_a_build_folder_are_judged
     for command in ("echo evil >> build/deploy.sh", "echo evil > build/new.sh"):
         async with engine(folder, decision("", run(command)), decision("Done."), mode="auto") as duck:
             assert await duck.app.chat.say("go") == "awaiting_approval", command
+            assert duck.state.approval is not None
             assert duck.state.approval.reasons == ("executable",)
 
 
