@@ -157,10 +157,18 @@ REFUSALS = {
     "empty find": (PY, [("", "x")], ["find is empty", "write_file"]),
     "empty find, empty file": ("", [("", "x")], ["find is empty", "write_file"]),
     "empty file": ("", [("a", "b")], ["the file is empty; use write_file"]),
-    "blank find": ("a\nb\n", [("   ", "x")], ["find matches nothing"]),
-    "half a word is not found loosely": ("maximum = f (1)\n", [("mum=f(1)", "x")], ["find matches nothing"]),
-    "a short replacement is not taken as made": ("a {\n}\n", [("nowhere", "}")], ["find matches nothing"]),
-    "second of two": ("a\nb\n", [("a", "x"), ("zzz", "y")], ["edit 2 of 2: find matches nothing"]),
+    "blank find": ("a\nb\n", [("   ", "x")], ["the text to find is nowhere"]),
+    "half a word is not found loosely": (
+        "maximum = f (1)\n",
+        [("mum=f(1)", "x")],
+        ["the text to find is nowhere"],
+    ),
+    "a short replacement is not taken as made": (
+        "a {\n}\n",
+        [("nowhere", "}")],
+        ["the text to find is nowhere"],
+    ),
+    "second of two": ("a\nb\n", [("a", "x"), ("zzz", "y")], ["edit 2 of 2: the text to find is nowhere"]),
 }
 
 
@@ -198,7 +206,7 @@ def test_an_edit_of_all_places_changes_each_of_them(text, edit, after, note):
 
 
 def test_an_edit_of_all_places_still_needs_one():
-    with pytest.raises(ToolError, match="find matches nothing"):
+    with pytest.raises(ToolError, match="the text to find is nowhere"):
         apply_edits("a\n", [Edit(find="nowhere", replace="b", all=True)])
 
 

@@ -156,7 +156,7 @@ async def test_edit_makes_all_changes_or_none(call, tmp_path):
     said = await refusal(
         call("edit_file", path="a.py", edits=[{"find": "a", "replace": "x"}, {"find": "z", "replace": "y"}])
     )
-    assert said.startswith("a.py: edit 2 of 2: find matches nothing")
+    assert said.startswith("a.py: edit 2 of 2: the text to find is nowhere")
     assert (tmp_path / "a.py").read_text() == "a\nb\n"
 
 
@@ -233,7 +233,7 @@ async def test_previews_show_everything_and_change_nothing(preview, tmp_path):
 
 async def test_a_preview_of_what_can_not_be_done_says_why(preview, tmp_path):
     (tmp_path / "a").write_text("a\n")
-    assert "find matches nothing" in await refusal(
+    assert "the text to find is nowhere" in await refusal(
         preview("edit_file", path="a", edits=[{"find": "zz", "replace": ""}])
     )
     assert "outside" in await refusal(preview("write_file", path="/etc/x", content=""))

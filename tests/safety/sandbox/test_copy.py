@@ -189,11 +189,13 @@ async def test_G9_what_no_folder_may_get_is_dropped_and_told(shell, folder):
 
 
 async def test_G9_a_file_that_someone_changed_meanwhile_is_not_overwritten(shell, folder):
-    running = asyncio.ensure_future(shell.run("sleep 0.5; echo theirs > changed; rm removed; echo x > other"))
-    await asyncio.sleep(0.2)
-    (folder / "changed").write_text("the user's\n")
-    (folder / "removed").write_text("the user's, too\n")
-    result = await running
+    def save(_piece):
+        """Save while the command runs; whether it writes before or after makes no difference."""
+        (folder / "changed").write_text("the user's\n")
+        (folder / "removed").write_text("the user's, too\n")
+
+    command = "echo begun; sleep 0.5; echo theirs > changed; rm removed; echo x > other"
+    result = await shell.run(command, emit=save)
     assert set(result.effects.conflicts) == {"changed", "removed"}
     left = await shell.apply(result.copy_id, result.effects)
     assert set(left) == {"changed", "removed"}

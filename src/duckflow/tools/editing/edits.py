@@ -232,8 +232,9 @@ def _loosely(text: str, span: Span, new: str, edit: Edit) -> _Change:
 
 def _no_match(text: str, find: str) -> str:
     if not text.strip():
-        return "find matches nothing: the file is empty; use write_file."
+        return "the text to find is nowhere: the file is empty; use write_file."
     near = nearest_text(text, find)
     if near is None:
-        return f"find matches nothing, and nothing in the file ({line_of(text, len(text))} lines) is like it."
-    return f"find matches nothing. The nearest text is:\n{near}\nRepeat it exactly in find."
+        lines = line_of(text, len(text))
+        return f"the text to find is nowhere, and nothing in the file ({lines} lines) is like it."
+    return f"the text to find is nowhere. The nearest text is:\n{near}\nRepeat it exactly."
