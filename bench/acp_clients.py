@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def environment(base: Path, server: ModelServer) -> dict[str, str]:
-    """Return an environment with folders of its own and a model on this machine."""
+    """Return an environment with separate folders and a model on this machine."""
     places = {f"DUCKFLOW_{part}_DIR": str(base / part.lower()) for part in ("STATE", "CACHE", "CONFIG")}
     server.pages["/v1/models"] = {"data": [{"id": "gpt-4o"}, {"id": "gpt-5-mini"}]}
     model = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "k", "HOME": str(base / "home")}

@@ -30,7 +30,7 @@ from fakes.plays import play
 PLACES = tuple(f"place{number}.txt" for number in range(1, 7))
 ANSWER_S = 1.5
 ENDS_S = 20.0
-"""Seconds in which processes of a killed one must be gone; they need a moment of processor time for it."""
+"""Seconds in which the processes of a killed agent must end; ending takes some processor time."""
 SHARES = (PLACES[:2], PLACES[2:4], PLACES[4:5], PLACES[5:])
 
 

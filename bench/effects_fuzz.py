@@ -236,7 +236,7 @@ async def work(case: Case, duck: Watched, folder: Path, edited: dict[str, bytes 
 
 
 def lost(now: Tree, edited: dict[str, bytes | None]) -> list[str]:
-    """Return the names whose content from the user is gone."""
+    """Return the names of files that lost the user's content."""
     contents = {content for _, _, content in now.values()}
     return [name for name, content in edited.items() if content is not None and content not in contents]
 

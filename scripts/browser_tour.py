@@ -164,7 +164,7 @@ def answers(talk: dict[str, str]) -> dict[str, list[Any]]:
 
 
 HOLD = "∎"
-"""Mark in an answer at which the provider waits until the tour lets it go on."""
+"""Mark in an answer at which the provider waits for the tour's permission to continue."""
 
 
 class Model(BaseHTTPRequestHandler):
@@ -330,7 +330,7 @@ def visit(browser: Browser, address: str, language: str, folder: Path, looks: Lo
     yes = page.locator("#yes")
     expect(yes).to_be_disabled()  # the diff is longer than its box
     looks.picture(page, "approval")
-    expect(page.locator(".entry.question:visible")).to_have_count(0)  # the question is asked once
+    expect(page.locator(".entry.question:visible")).to_have_count(0)  # the page does not repeat the question
     looks.look(page, "question", dark=True)
     page.locator("#difference").evaluate("box => { box.scrollTop = box.scrollHeight; }")
     page.locator("#conversation").evaluate("list => { list.scrollTop = list.scrollHeight; }")

@@ -1,4 +1,4 @@
-"""What holds for every test: a home of its own, no keys, no network but loopback, no gap in a catalogue."""
+"""Rules for every test: a fresh home, no keys, no network but loopback, no missing text."""
 
 import gc
 import ipaddress
@@ -57,7 +57,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported and collected stays: no search for garbage goes through all of it again."""
+    """Exclude everything imported so far from garbage collection, which would search it each time."""
     gc.freeze()
     gc.enable()
 
@@ -74,7 +74,7 @@ class NetworkUsed(AssertionError):
 
 @pytest.fixture(scope="session")
 def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Names nobody has had; `mktemp` would look through all folders there are, for each test."""
+    """Yield unused names; `mktemp` would list all existing folders for each test."""
     around = tmp_path_factory.mktemp("homes", numbered=False)
     return (around / str(number) for number in count())
 
@@ -141,7 +141,7 @@ def whole_catalogue() -> Iterator[None]:
 
 @pytest.fixture
 def disk_path() -> Iterator[Path]:
-    """An empty folder on a disk, for what differs in memory: there, `tmp_path` may lie under /dev."""
+    """An empty folder on a disk; `tmp_path` may be in memory, where file systems behave differently."""
     with tempfile.TemporaryDirectory(prefix="pytest-") as made:
         yield Path(made).resolve()
 

@@ -1,4 +1,4 @@
-"""Programs that are forked in tests are as those that are started."""
+"""Programs that tests fork behave like programs that are started."""
 
 import json
 import os

@@ -43,7 +43,7 @@ def test_two_agents_work_and_their_changes_are_joined(folder: Path):
 
 
 def test_changes_to_the_same_lines_go_to_an_agent_with_both_sides(folder: Path):
-    """O2: what fits together is merged; for the rest an agent gets both versions, and nothing is lost."""
+    """O2: changes that fit together are merged; an agent gets both versions of the rest; nothing is lost."""
     (folder / "greet.py").write_text("# top\n\ndef greet():\n    return 'hello'\n\n# bottom\n")
     first = "# top A\n\ndef greet():\n    return 'hello A'\n\n# bottom\n"
     second = "# top\n\ndef greet():\n    return 'hello B'\n\n# bottom B\n"
@@ -69,7 +69,7 @@ def test_changes_to_the_same_lines_go_to_an_agent_with_both_sides(folder: Path):
 
 
 def test_a_conflict_that_nobody_joins_is_named_and_both_versions_are_told(folder: Path):
-    """O2: the first version stays; the model and the user hear of the other."""
+    """O2: the first version stays; the model and the user are shown the other."""
     (folder / "greet.py").write_text("print('hello')\n")
     tasks = [{"task": "PARTA of greet.py"}, {"task": "PARTB of greet.py"}]
     lead = play(decision("Two agents do it.", agents("work", tasks=tasks)), decision("One is there."))
@@ -166,7 +166,7 @@ def test_the_try_with_the_best_checks_is_kept(folder: Path):
     tries: dict[str, Player] = {}
 
     def player(body: dict[str, Any]) -> Reply:
-        """Each agent is one player: its first request tells them apart by the order of arrival."""
+        """Create a player for each agent; agents are told apart by the order of their first requests."""
         text = json.dumps(body)
         wrote = "I write it." in text
         if asked_for(body) != "Decision" or wrote:
@@ -184,7 +184,7 @@ def test_the_try_with_the_best_checks_is_kept(folder: Path):
 
 
 def test_explorers_answer_and_change_nothing(folder: Path):
-    """O1: read-only, each with its own context; what they find comes back bounded."""
+    """O1: read-only, each with its own context; the findings returned are limited in length."""
     (folder / "app.py").write_text("PORT = 8000\n")
     lead = play(
         decision("Two look.", agents("explore", questions=["PARTA: the port?", "PARTB: the host?"])),
@@ -208,7 +208,7 @@ def test_explorers_answer_and_change_nothing(folder: Path):
 
 
 def test_a_custom_agent_gives_its_instructions_and_its_model(folder: Path):
-    """O3: a Markdown file of the user; an unknown name is refused with the known ones."""
+    """O3: a Markdown file defines an agent; an unknown name is refused with a list of the known ones."""
     own = Path(os.environ["HOME"], ".claude/agents")
     own.mkdir(parents=True)
     front = "---\nname: Tester\ndescription: writes tests\nmodel: openai:other\ntools: Read, Edit\n---\n"
@@ -267,7 +267,7 @@ def test_stopping_the_request_stops_its_agents_and_leaves_no_copy(folder: Path):
 
 
 def test_J3_older_failures_and_a_missing_test_program_do_not_count_against_a_try(folder: Path):
-    """O2: nobody asked for the project's tests, so they say of a try only what is new."""
+    """O2: the request did not ask for the project's tests, so only new failures count against a try."""
     (folder / "test_old.py").write_text("def test_old():\n    assert False\n")
     (folder / ".venv/bin").mkdir(parents=True)
     python = folder / ".venv/bin/python"

@@ -1,4 +1,4 @@
-"""Which changes are reviewed (O4): what a user can name, and the files with the changes and without them."""
+"""Changes under review (O4): all that a user can name, and the files with and without the changes."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""M6: what an editor chooses, shows and deletes: options, pictures, usage, stop reasons, sessions."""
+"""M6: options, pictures, usage, stop reasons and sessions in an editor."""
 
 import asyncio
 import base64
@@ -97,7 +97,7 @@ async def test_the_editor_learns_of_options_changed_elsewhere(folder: Path):
 
 
 async def test_a_model_chosen_during_work_is_used_after_it(folder: Path, tmp_path: Path):
-    """M6: the answer comes at once; the change, or why there is none, when the work has ended."""
+    """M6: the answer comes at once; the change, or the reason against it, follows after the work."""
     gate, editor = Gate(tmp_path / "gate"), Editor()
     async with served(editor, folder, gate.hold(decision("Done."))) as (agent, _):
         opened = await agent.new_session(cwd=str(folder))
@@ -112,7 +112,7 @@ async def test_a_model_chosen_during_work_is_used_after_it(folder: Path, tmp_pat
 
 
 async def test_pictures_in_a_message_are_shown_to_the_model(folder: Path):
-    """M6: also a picture alone; they are there again when the session is loaded."""
+    """M6: also a picture without text; pictures return when the session is loaded."""
     editor = Editor()
     with ModelServer(play(decision("A duck."), decision("Still a duck."))) as server:
         async with served(editor, folder, model=SEEING, env=environment(server)) as (agent, greeted):
@@ -133,7 +133,7 @@ async def test_pictures_in_a_message_are_shown_to_the_model(folder: Path):
 
 
 async def test_a_deleted_session_is_gone(folder: Path):
-    """M6: with its kept files; deleting what is not there succeeds, and a part of an id names nothing."""
+    """M6: its kept files go with it; deleting an unknown id succeeds, and part of an id deletes nothing."""
     async with served(Editor(), folder, decision("Hello.")) as (agent, greeted):
         assert greeted.agent_capabilities.session_capabilities.delete is not None
         session = (await agent.new_session(cwd=str(folder))).session_id
@@ -200,7 +200,7 @@ async def test_a_turn_says_why_it_stopped(folder: Path, answer: Answer | Fault, 
 
 
 async def test_a_cancelled_reply_does_not_begin_the_next_one(folder: Path):
-    """M6: what came of it is shown, and a command without output is no empty message."""
+    """M6: its result is shown, and a command without output sends no empty message."""
     editor = Editor()
     with ModelServer(play(Answer("Half a", fault="stall"), decision("Another."))) as server:
         async with served(editor, folder, model=SEEING, env=environment(server)) as (agent, _):
@@ -279,7 +279,7 @@ def test_the_blocks_of_a_message_stay_apart(blocks: list[Any], text: str):
 
 
 def test_pictures_come_as_blocks_or_as_resources():
-    """M6: what is no Base64 is refused."""
+    """M6: content that is not Base64 is refused."""
     data = base64.b64encode(PNG).decode()
     read = read_message([picture(), blob(data, "file:///w/a.png", "image/png")], Path("/w"))
     assert read == ("", (PNG, PNG))

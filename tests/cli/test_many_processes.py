@@ -1,4 +1,4 @@
-"""Eight at once, on one database and one folder: nothing breaks, and who may not work is told why."""
+"""Eight processes on one database and one folder: nothing breaks, and a refused one says why."""
 
 import json
 import os

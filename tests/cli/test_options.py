@@ -1,4 +1,4 @@
-"""The conversation's own flags are read without the whole command line, and only when there is no doubt."""
+"""The conversation's flags are read without typer, and only when they are unambiguous."""
 
 import subprocess
 import sys
@@ -72,7 +72,7 @@ def test_M3_flags_before_the_command_count():
 
 
 def test_the_flags_of_run_mean_the_same_as_to_the_whole_command_line():
-    """M3: what is read at once is what typer would have read; the rest is left to it."""
+    """M3: flags that are read directly have the values that typer would find; typer reads the rest."""
     command = typer.main.get_command(app).commands["run"]  # pyright: ignore[reportAttributeAccessIssue]
     lists = [
         [],

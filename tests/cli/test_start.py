@@ -96,7 +96,7 @@ main()
 
 
 def test_run_has_little_to_do_before_its_first_request(tmp_path, monkeypatch):
-    """Before the first request nothing is imported or built that it does not need; counts, not times."""
+    """Counts imports and built models before the first request, because times vary."""
     heavy = (
         "typer",
         "click",

@@ -138,7 +138,7 @@ def test_M8_a_fleet_that_cannot_be_had_is_told_or_not_there(monkeypatch: pytest.
 
 
 def test_M8_a_run_of_the_fleet_goes_on_only_in_the_fleet(folder: Path, tmp_path: Path):
-    """An answer in two places would run twice: the fleet's events are not those of this machine."""
+    """The fleet has its own events: a run answered in both places would do its work twice."""
     run, copy = "1a2b3c4d", tmp_path / "fleet" / "1a2b3c4d" / "shop"
     began = SessionStarted(
         session_id=run, workspace=str(copy), model="m", model_reason="", mode="ask", version="0"

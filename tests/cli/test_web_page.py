@@ -1,4 +1,4 @@
-"""M7: what the page asks of the server: typed lines, suggestions, pictures, files and lists."""
+"""M7: the page's requests to the server: typed lines, suggestions, pictures, files and lists."""
 
 import base64
 from pathlib import Path
@@ -135,14 +135,14 @@ def test_M7_markdown_becomes_names_and_texts_only():
 
 
 def started(client: WebClient, folder: Path, text: str, mode: str = "ask", **more: object) -> str:
-    """Begin a session; its id."""
+    """Begin a session; return its id."""
     answer = client.post("api/sessions", {"folder": str(folder), "text": text, "mode": mode, **more})
     assert answer.status_code == 200, answer.text
     return answer.json()["session"]
 
 
 def said(client: WebClient, session: str, line: str) -> dict:
-    """Type a line that is no message; its result."""
+    """Type a line that is no message; return its result."""
     answer = client.post(f"api/sessions/{session}/lines", {"text": line})
     assert answer.status_code == 200, (line, answer.text)
     assert answer.json()["result"] is not None, line

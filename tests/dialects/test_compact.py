@@ -1,4 +1,4 @@
-"""The compact form: what a small model is offered, and how its few words become a Decision."""
+"""The compact form: the schema a small model gets, and the Decision made from its short answer."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from fakes.small_folder import SMALL, WRITE, Decided, SmallFolder, asked, conten
 
 
 class Asked(SmallFolder):
-    """The same where the user is known to want an answer."""
+    """A folder, and a user who is known to want an answer."""
 
     async def choices(self, state: AgentState) -> Choices:
         return Choices(wish="answer")
@@ -63,14 +63,14 @@ def test_a_flat_answer_is_a_whole_decision():
 
 
 def test_a_full_decision_is_accepted_too():
-    """N: whatever was asked for, a Decision is a Decision."""
+    """N: a complete Decision is accepted where the compact form was requested."""
     whole = {"next_step": "done", "reply": "Hello."}
     assert CompactDecision.model_validate(whole).reply == "Hello."
 
 
 @every_row(("test", "written"), [("# fails", ["calc.py"]), ("# passes", ["calc.py", "test_calc.py"])])
 async def test_a_test_that_fails_is_not_written_together_with_its_code(test: str, written: list[str]):
-    """J11: it is what the code must pass; one that passes may be meant to grow."""
+    """J11: the code must pass a failing test; a passing one may be meant to grow."""
     folder = SmallFolder(calc_py="x = 1")
     folder.files["test_calc.py"] = test
     answers = [flat("write", paths=["calc.py", "test_calc.py"]), "x = 2", "y = 2"]
@@ -261,7 +261,7 @@ async def test_where_there_are_rules_a_long_request_is_not_read_twice_and_its_en
 
 
 async def test_J11_what_the_user_adds_to_a_request_is_part_of_it():
-    """A follow-up does not make the first message forgotten, nor is it forgotten itself."""
+    """The model sees the first message as well as a follow-up."""
     state = asked("Write a.py")
     objective = TaskObjective(request="Write a.py\n\nwith two functions")
     later = (

@@ -1,4 +1,4 @@
-"""Drafts that go round without end: noticed, cut, used (J11)."""
+"""Drafts that repeat themselves without end are noticed, cut and used (J11)."""
 
 from duckflow.dialects.compact_prompt import content_prompt
 from duckflow.dialects.drafts import DraftCheck, DraftLimits, draft, first_round
@@ -26,7 +26,7 @@ def test_a_coincidence_before_the_first_round_does_not_cut_a_line():
 
 
 def test_J11_examples_without_end_are_cut_after_some():
-    """Each with other numbers: no line is there twice."""
+    """Each has other numbers, so no line occurs twice."""
     examples = [
         f'print(add("{n}:0{n % 7}", {"-" * (n % 2)}{n * 3}))  # Output: "{n * 5}:1{n}"' for n in range(12)
     ]

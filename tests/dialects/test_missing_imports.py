@@ -1,4 +1,4 @@
-"""J11: imports that a small model forgets are added, and nothing else is touched."""
+"""J11: imports that a small model forgets are added; the rest stays as it is."""
 
 from duckflow.dialects.compact_prompt import content_prompt
 from duckflow.dialects.drafts import DraftCheck, DraftLimits, draft

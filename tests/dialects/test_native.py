@@ -54,7 +54,7 @@ def check(decision: Decision) -> Iterator[str]:
 
 
 class Asked:
-    """A native dialect over a model that answers as told."""
+    """A native dialect over a model with scripted answers."""
 
     def __init__(self, *turns: Sequence[ModelPiece]) -> None:
         self.model = FakeModel(*turns, traits=TRAITS)

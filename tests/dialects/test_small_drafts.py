@@ -27,7 +27,7 @@ async def test_J11_of_several_drafts_the_one_that_passes_most_checks_is_kept():
 
 
 async def test_J11_an_empty_draft_is_none():
-    """The real model wrote an empty CHANGES.txt, and that was the end of it."""
+    """The real model wrote an empty CHANGES.txt and stopped there."""
     content, _ = await content_of("```", "x = 1")
     assert content == "x = 1\n"
 
@@ -142,7 +142,7 @@ async def test_J11_no_file_of_the_same_name_is_written_beside_the_one_that_is_th
     ],
 )
 async def test_J11_a_program_in_no_named_language_is_python(said, files, written):
-    """The real model wrote hello.rb for somebody who had asked for "a program"."""
+    """The real model wrote hello.rb for a user who had asked for "a program"."""
     folder = SmallFolder()
     folder.files = dict.fromkeys(files, "puts 1\n")
     model = FakeModel(flat("write", paths=["hello.rb"]), "print(1)", traits=SMALL)
@@ -151,7 +151,7 @@ async def test_J11_a_program_in_no_named_language_is_python(said, files, written
 
 
 async def test_J11_the_file_is_announced_before_it_is_written():
-    """A small model writes for minutes, and nothing else tells what it does."""
+    """A small model writes for minutes, and the announcement is the only sign of its work."""
     for choices, answers in (
         (Choices(wish="change", writes="a.py"), ["x = 1"]),
         (Choices(wish="change"), [WRITE, "x = 1"]),

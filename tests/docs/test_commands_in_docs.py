@@ -1,4 +1,4 @@
-"""What the docs tell people to type exists: commands, options, make targets, links, exit codes."""
+"""Commands, options, make targets, links and exit codes in the docs exist."""
 
 import re
 import shlex
@@ -45,7 +45,7 @@ def typed(program: str) -> Iterator[Typed]:
 
 
 def command_for(words: tuple[str, ...]) -> tuple[Any, list[str]]:
-    """The command these words name, and the words that are left."""
+    """Return the command that these words name, and the remaining words."""
     command, rest = typer.main.get_command(app), list(words)
     while rest and rest[0] in getattr(command, "commands", {}):
         command = command.commands[rest.pop(0)]
@@ -108,6 +108,6 @@ def test_every_link_leads_somewhere(page: Path):
 
 
 def anchors(page: Path) -> set[str]:
-    """The names of a page's headings, as a link writes them."""
+    """Return the anchors of a page's headings."""
     titles = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}

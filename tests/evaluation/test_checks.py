@@ -47,7 +47,7 @@ one_kind_of_copy = pytest.mark.parametrize("checks_in", BOTH[:1], indirect=True)
 
 @pytest.fixture(params=BOTH)
 def checks_in(request: pytest.FixtureRequest, tmp_path: Path):
-    """Checks of a folder, as the program puts them together, with and without copies of the sandbox's own."""
+    """Checks of a folder as the program runs them, with the sandbox's copies and without."""
     copies = tmp_path / "copies" if request.param == BOTH[0] else None
 
     @asynccontextmanager
@@ -78,7 +78,7 @@ def states(results: tuple[CheckResult, ...]) -> dict[str, str]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder."""
+    """Return every file below a folder."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -119,7 +119,7 @@ async def test_examples_and_tests_are_run_on_a_copy_before_the_verdict(folder: P
 
 
 async def test_a_candidate_is_checked_without_being_written(folder: Path, checks_in):
-    """J10, J11: candidates are compared by what their checks say; the folder stays as it is."""
+    """J10, J11: candidates are compared by their checks; the folder does not change."""
     (folder / "calc.py").write_text("def add(a, b):\n    return 0\n")
     before = contents(folder)
     candidates = {
@@ -165,7 +165,7 @@ async def test_a_script_prints_what_the_request_says(folder: Path, checks_in):
 
 
 async def test_quick_tools_look_at_an_edit_and_say_nothing_of_files_they_do_not_know(folder: Path, checks_in):
-    """J10: what comes back with the edit; a file without a tool costs nothing."""
+    """J10: faults come back with the edit; a file without a tool costs nothing."""
     (folder / "a.py").write_text("def f():\n    return undefined_name\n")
     (folder / "b.sh").write_text("if true; then\n")
     (folder / "c.js").write_text("function (\n")

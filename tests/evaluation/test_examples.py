@@ -28,10 +28,10 @@ SOURCE = "def add(a, b): ...\ndef greet(name): ...\ndef split(n): ...\n"
         ("add(1, 1) == True for fun", ["add(1, 1) == True"]),
         ("split() raises TypeError.", ["split() raises TypeError"]),
         ("split('x') raises ValueError if it is text", ["split('x') raises ValueError"]),
-        # A function that is only named, with its parentheses.
+        # A function that is only mentioned, with its parentheses.
         ("Make add() raise ValueError for a negative price", []),
         ("greet() must raise a `ValueError` if the name is empty", []),
-        # Several values, the rest of a sentence, or a thousand: the evaluator judges these.
+        # Left to the evaluator: several values, the rest of a sentence, "a thousand".
         ("split(7) -> 3, 1", []),
         ("add(2, 3) -> 5, 10 files are too many", []),
         ("add(500, 500) -> 1,000", []),

@@ -33,7 +33,7 @@ def test_a_run_of_the_whole_file_counts_J10(command):
 @every_row(
     "command",
     [
-        "pytest",  # which tests that means is said in the project's settings
+        "pytest",  # the project's settings name the tests
         "pytest tests/test_other.py",
         "pytest tests/test_calc.py::test_add",
         "pytest tests/test_calc.py -k add",

@@ -1,4 +1,4 @@
-"""A model server that plays the lead and each of its agents, told apart by the words of their tasks."""
+"""A model server that plays the lead and each of its agents, identified by words in their tasks."""
 
 import json
 import os
@@ -42,23 +42,23 @@ def casting(lead: Player, parts: dict[str, Player]) -> Player:
 
 
 def command(folder: Path, task: str, *flags: str) -> list[str]:
-    """The command line of one request in a folder."""
+    """Return the command line of one request in a folder."""
     start = [sys.executable, "-m", "duckflow", "run", task, "--model", "openai:any"]
     return [*start, "--workspace", str(folder), "--json", *flags]
 
 
 def environment(server: ModelServer) -> dict[str, str]:
-    """The environment in which the server is the model."""
+    """Return the environment in which the server is the model."""
     return {**os.environ, "OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "none"}
 
 
 def of_type(events: Sequence[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    """The events of one type."""
+    """Return the events of one type."""
     return [one for one in events if one["type"] == kind]
 
 
 def read_events(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
-    """The events that a program printed."""
+    """Return the events that a program printed."""
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

@@ -17,7 +17,7 @@ from fakes import warm
 from fakes.engine import write_script
 
 PATIENCE_S = 120.0
-"""Only there so that a failure ends."""
+"""Longest wait, in seconds: without it, a failing test would hang."""
 
 
 class Editor:

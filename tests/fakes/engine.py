@@ -18,13 +18,13 @@ from fakes.home import NO_SYSTEM_GIT
 
 
 def decision(reply: str = "", *actions: dict[str, Any], **fields: Any) -> str:
-    """A Decision as a model writes it; it goes on where there are actions, else it is done."""
+    """Return a Decision as a model writes it, to continue if there are actions, else done."""
     body = {"next_step": "continue" if actions else "done", "reply": reply, "actions": list(actions)}
     return json.dumps({**body, **fields}, ensure_ascii=False)
 
 
 def action(operation: str, **args: Any) -> dict[str, Any]:
-    """An action of the file tools."""
+    """Return an action of the file tools."""
     return {"operation": f"file_ops.{operation}", "args": args}
 
 
@@ -37,11 +37,11 @@ CONTENT: dict[str, Any] = {
         "completion_recommendation": True,
     },
 }
-"""What a model that is content with everything answers, where a script says nothing of it."""
+"""Default answers, of a model that is content with everything, for questions without a scripted one."""
 
 
 def write_script(path: Path, answers: Sequence[str | dict[str, Any]]) -> Path:
-    """A scripted model's file; a plain text serves a Decision."""
+    """Write a scripted model's file; plain text answers a request for a Decision."""
     lines = [{"for": "Decision", "text": one} if isinstance(one, str) else one for one in answers]
     named = {line["for"] for line in lines}
     for output, answer in CONTENT.items():
@@ -52,21 +52,21 @@ def write_script(path: Path, answers: Sequence[str | dict[str, Any]]) -> Path:
 
 @dataclass
 class Watched:
-    """An engine and what it showed."""
+    """An engine and everything that it showed."""
 
     app: App
     events: list[Event] = field(default_factory=list)
     live_updates: list[LiveUpdate] = field(default_factory=list)
 
     def __call__(self, what: StoredEvent | LiveUpdate) -> None:
-        """Keep what is shown."""
+        """Keep every update."""
         if isinstance(what, StoredEvent):
             self.events.append(what.event)
         else:
             self.live_updates.append(what)
 
     def of(self, kind: type) -> list[Any]:
-        """The events of one kind."""
+        """Return the events of one kind."""
         return [event for event in self.events if isinstance(event, kind)]
 
     @property
@@ -95,7 +95,7 @@ async def engine(folder: Path, *answers: str | dict[str, Any], mode: str = "edit
         "learning": options.pop("learning", {}),
     }
     memory = options.pop("memory", {})
-    # Checks start programs; a test that wants them says so.
+    # Checks start programs, so they are off unless a test asks for them.
     checks = options.pop("checks", {"after_edit": False, "before_verdict": False})
     given = {"llm": llm, "duck_pacemaker": limits, "memory": memory, "checks": checks}
     env |= {"PATH": options.pop("path")} if "path" in options else {}

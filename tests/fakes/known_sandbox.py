@@ -21,7 +21,7 @@ def remember_here() -> None:
 def known_sandboxes(place: Path) -> dict[str, dict[str, object]]:
     """Return all that is known, as data for another process, at least the sandbox for the disk of `place`."""
     if not any(known.startswith(f"auto {place.stat().st_dev} ") for known in _found):
-        with ThreadPoolExecutor(1) as thread:  # a test may run in a loop of its own
+        with ThreadPoolExecutor(1) as thread:  # the test may already run an event loop
             thread.submit(asyncio.run, _find(place)).result()
     return {known: sandbox.model_dump(mode="json") for known, sandbox in _found.items()}
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class RunningLauncher(NamedTuple):
-    """A launcher: its process, and the temporary folder of its commands."""
+    """A launcher's process, and the temporary folder of its commands."""
 
     pid: int
     temporary: Path

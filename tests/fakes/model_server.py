@@ -17,23 +17,23 @@ ANTHROPIC_STOPS = {"end": "end_turn", "length": "max_tokens", "tool_calls": "too
 
 @dataclass(frozen=True)
 class Answer:
-    """What the model says, and how it arrives."""
+    """Answer of the model, and the form in which it arrives."""
 
     text: str = ""
     calls: tuple[tuple[str, str], ...] = ()
     """Tool calls: name and arguments as JSON text."""
     stop: str = "end"
     tokens: tuple[int, int, int] = (10, 0, 5)
-    """Input, of which cached, and output."""
+    """Input, the part of it that was cached, and output."""
     chunk_bytes: int = 0
-    """Cut the stream into chunks of so many bytes; 0 sends each event whole."""
+    """Bytes in each chunk of the stream; 0 sends each event whole."""
     streamed: bool = True
     fault: Literal["", "no_end", "drop", "stall"] = ""
     """After the text: end without an end, break the connection, or say nothing more."""
     error: str = ""
     """JSON of an error object put into the stream after the text."""
     ids: tuple[str, ...] = ()
-    """Ids of the calls; left out, they are counted in each answer, as some servers do."""
+    """Ids of the calls. Without them, calls are numbered in each answer, as some servers do."""
     thinking: str = "hmm"
     """Readable thinking. Anthropic's wire always shows it, the others with a proof."""
     proof: str = ""
@@ -42,13 +42,13 @@ class Answer:
     """Tokens of the input that were written to the cache."""
 
     def call_id(self, index: int) -> str:
-        """The id of a call."""
+        """Return the id of a call."""
         return self.ids[index] if self.ids else f"call_{index}"
 
 
 @dataclass(frozen=True)
 class Fault:
-    """An answer with a status that is none."""
+    """An answer with an unknown status."""
 
     status: int
     message: str = "broken on purpose"
@@ -57,7 +57,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Raw:
-    """Bytes as they are."""
+    """Bytes to send as they are."""
 
     body: bytes
     content_type: str = "text/event-stream"
@@ -112,18 +112,18 @@ class ModelServer:
         self.closing.set()
         self._http.shutdown()
         self._thread.join()
-        for connection in self.connections:  # a client that left one open is not waited for
+        for connection in self.connections:  # do not wait for clients that left one open
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RD)
         self._http.server_close()
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """Address of the server."""
         return f"http://127.0.0.1:{self._http.server_address[1]}"
 
     def take(self, asked: Asked) -> Reply:
-        """The next reply; past the last one, a fault no client expects."""
+        """Return the next reply; after the last one, a fault that no client expects."""
         time.sleep(self._wait_s)
         with self._lock:
             self.requests.append(asked)
@@ -133,7 +133,7 @@ class ModelServer:
 
 
 def free_port() -> int:
-    """A port on which nobody listens."""
+    """Return a port on which no program listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -244,7 +244,7 @@ def _cut(events: Iterator[bytes], size: int) -> Iterator[bytes]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Small ones, as a model streams; after the first of them larger ones, or long answers take long."""
+    """Yield small pieces, as a model streams; later ones are larger, to keep long answers fast."""
     at, small = 0, 12
     while at < len(text):
         size = 7 if small else 97
@@ -386,7 +386,7 @@ def _responses(reply: Answer) -> Iterator[bytes]:
 
 
 def responses_items(reply: Answer) -> list[dict[str, Any]]:
-    """The items of an answer on OpenAI's Responses; reasoning only with a proof."""
+    """Return an answer as items of OpenAI's Responses; reasoning only with a proof."""
     items: list[dict[str, Any]] = []
     if reply.proof:
         summary = [{"type": "summary_text", "text": reply.thinking}]

@@ -27,7 +27,7 @@ class SmallFolder:
         return self.files.get(path)
 
     async def check(self, state: AgentState, path: str, content: str) -> DraftCheck:
-        """A word `wrong` is a failed check, a word `right` a passed one."""
+        """Count each word `wrong` as a failed check and each `right` as a passed one."""
         return DraftCheck(failed=content.count("wrong"), passed=content.count("right"))
 
     async def reads(self, paths) -> tuple[Action, ...]:
@@ -54,7 +54,7 @@ async def decide(model: FakeModel, folder: SmallFolder, text: str = "Create hell
 
 
 class Decided(SmallFolder):
-    """A workspace where the user's words leave no choice."""
+    """A workspace with choices that the user's words have already made."""
 
     def __init__(self, choices: Choices, **files: str) -> None:
         super().__init__(**files)

@@ -17,7 +17,7 @@ import pyte
 from fakes import warm as forks
 
 PATIENCE_S = 120.0
-"""Only there so that a failure ends."""
+"""Longest wait, in seconds: without it, a failing test would hang."""
 
 
 def _start_plainly(command: list[str], *, terminal: bool, **options: Any) -> subprocess.Popen[Any]:
@@ -37,7 +37,7 @@ class Terminal:
         env: Mapping[str, str] | None = None,
         warm: bool = False,
     ) -> None:
-        """With `warm` a program of ours is forked instead of started (`fakes.warm`)."""
+        """With `warm`, a Duckflow program is forked instead of started (`fakes.warm`)."""
         self._command = command
         self._start = forks.start if warm else _start_plainly
         self._size = (rows, columns)
@@ -68,7 +68,7 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """All that is and was on the screen, a line each, without the space at the ends."""
+        """Lines on the screen and scrolled off it, without trailing spaces."""
         if self._drawn[0] != len(self.raw):
             gone = [self._line(line) for line in self.screen.history.top]
             whole = "\n".join([*gone, *(line.rstrip() for line in self.screen.display)])
@@ -77,7 +77,7 @@ class Terminal:
 
     @property
     def shown(self) -> list[str]:
-        """What is on the screen now, without the empty lines at its end."""
+        """Current content of the screen, without empty lines at its end."""
         lines = [line.rstrip() for line in self.screen.display]
         while lines and not lines[-1]:
             lines.pop()
@@ -90,11 +90,11 @@ class Terminal:
         fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def wait_until(self, met: Callable[[], bool], seconds: float = PATIENCE_S) -> None:
-        """Read until this is so."""
+        """Read until the condition holds."""
         self._read_until(met, "what was expected", seconds)
 
     def settle(self, seconds: float = 0.3) -> None:
-        """Read until nothing more comes for a while."""
+        """Read until the output pauses."""
         quiet_since, seen = time.monotonic(), len(self.raw)
         while time.monotonic() - quiet_since < seconds:
             with contextlib.suppress(AssertionError):
@@ -106,11 +106,11 @@ class Terminal:
         return "".join(line[column].data for column in range(self.screen.columns)).rstrip()
 
     def wait_for(self, wanted: str, seconds: float = PATIENCE_S) -> None:
-        """Read until this is on the screen; the bound is only there so that a failure ends."""
+        """Read until this is on the screen."""
         self._read_until(lambda: wanted in self.text, f"{wanted!r} on the screen", seconds)
 
     def wait_for_end(self, seconds: float = PATIENCE_S) -> int:
-        """Read until the program has ended, and everything that it wrote; its exit code."""
+        """Read all output until the program has ended; return its exit code."""
         self._read_until(lambda: self.process.poll() is not None, "the end of the program", seconds)
         while self._read():
             pass
@@ -135,7 +135,7 @@ class Terminal:
         return bool(got)
 
     def _show(self, got: bytes) -> None:
-        """Draw what was written. Programs ask in between where the cursor is; a terminal answers."""
+        """Draw what was written. Answer programs that ask where the cursor is."""
         drawn, *rest = got.split(b"\x1b[6n")
         self._stream.feed(drawn)
         for more in rest:

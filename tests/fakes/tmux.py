@@ -14,10 +14,10 @@ from fakes.conversation import program
 from fakes.engine import write_script
 
 _PATIENCE_S = 120.0
-"""Only there so that a failure ends."""
+"""Longest wait, in seconds: without it, a failing test would hang."""
 _SERVERS = itertools.count()
 TURNING = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-"""The sign of life while something is being done."""
+"""Spinner characters shown during work."""
 
 
 class Window:
@@ -60,7 +60,7 @@ class Window:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the window; the program hears of it, and is gone when this comes back."""
+        """Close the window, and wait for the end of the program."""
         subprocess.run([*self._tmux, "kill-server"], env=self._env, capture_output=True, check=False)
         deadline = time.monotonic() + _PATIENCE_S
         while self._runs():
@@ -94,17 +94,17 @@ class Window:
 
     @property
     def text(self) -> str:
-        """All that is and was in the window."""
+        """Lines in the window and scrolled off it."""
         lines = self._run("capture-pane", "-p", "-t", "w", "-S", "-400").split("\n")
         return "\n".join(line.rstrip() for line in lines).rstrip("\n")
 
     @property
     def ended(self) -> bool:
-        """Whether the program is gone."""
+        """True if the program has ended."""
         return self._run("display-message", "-p", "-t", "w", "#{pane_dead}").strip() == "1"
 
     def wait(self, met: Callable[[str], bool]) -> str:
-        """Look until this is so; what is shown then."""
+        """Look until the condition holds; return the text shown then."""
         deadline = time.monotonic() + _PATIENCE_S
         while not met(shown := self.text):
             assert time.monotonic() < deadline, f"waited in vain; the window:\n{shown}"
@@ -116,16 +116,16 @@ class Window:
         return self.wait(lambda shown: all(one in shown for one in wanted))
 
     def wait_for_prompt(self) -> str:
-        """Look until the prompt is there, empty, and nothing is being done."""
+        """Look until the prompt is empty and no work is running."""
         return self.wait(idle)
 
     def wait_for_end(self) -> None:
-        """Look until the program is gone."""
+        """Look until the program has ended."""
         self.wait(lambda _: self.ended)
 
 
 def idle(shown: str) -> bool:
-    """Whether the prompt is there, empty, and nothing is being done."""
+    """Return whether the prompt is empty and no work is running."""
     above, prompt, bar = shown.rpartition("\n>\n")
     busy = any(sign in above.rpartition("\n")[2] for sign in TURNING)
     return bool(prompt) and " · " in bar and not busy
@@ -138,7 +138,7 @@ def conversation_in(
     args: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
 ) -> Window:
-    """A conversation about this folder on a scripted model, in a window of its own."""
+    """Open a window with a conversation about this folder, on a scripted model."""
     script = write_script(folder.parent / "script.jsonl", answers)
     command, quiet = program()
     return Window(

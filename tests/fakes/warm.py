@@ -1,7 +1,7 @@
-"""Starts of the program for a fork each, where the start itself is not what is tested.
+"""Forks the program instead of starting it, for tests that are not about the start.
 
-A process of this worker has the product imported and forks (`warm_program`). What comes is the same as after
-`subprocess`: streams, folder, environment, session, exit code, signals; only the parent is that process.
+A process of this worker has Duckflow imported and forks (`warm_program`). The result is the same as after
+`subprocess`: streams, folder, environment, session, exit code, signals; only the parent process differs.
 """
 
 import atexit
@@ -26,14 +26,14 @@ _NUMBERS = {"stdin": 0, "stdout": 1, "stderr": 2}
 
 
 def _interpreter(environment: Mapping[str, str]) -> dict[str, str]:
-    """What Python looks at as it starts: where any of it differs, a program gets a start of its own."""
+    """Return the variables that Python reads at its start; if any differs, the program is not forked."""
     locales = (environment.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
     own = {name: value for name, value in environment.items() if name.startswith("PYTHON")}
     return {**own, "locale": next(filter(None, locales), "")}
 
 
 class _Server:
-    """The process that forks; there is one, from the first start on."""
+    """The process that forks, created for the first start."""
 
     def __init__(self) -> None:
         self.interpreter = _interpreter(os.environ)
@@ -59,7 +59,7 @@ def _server() -> _Server:
 
 
 class Program:
-    """A forked program, with as much of `subprocess.Popen` as tests use; `terminal` is its own."""
+    """A forked program, with as much of `subprocess.Popen` as tests use, plus `terminal`."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class Program:
 
 
 def start(command: list[str], *, terminal: bool = False, **options: Any) -> Any:
-    """Fork `[sys.executable, "-m", "duckflow", …]` or a script; a `Popen` if it needs a Python of its own."""
+    """Fork `[sys.executable, "-m", "duckflow", …]` or a script; return a `Popen` if it can't be forked."""
     if _interpreter(options.get("env") or os.environ) == _server().interpreter:
         return Program(command, terminal=terminal, **options)
     assert not terminal
@@ -192,7 +192,7 @@ def start(command: list[str], *, terminal: bool = False, **options: Any) -> Any:
 
 
 def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[Any]:
-    """`subprocess.run`, warm."""
+    """Do the same as `subprocess.run`, with a forked program."""
     told, limit, check = options.pop("input", None), options.pop("timeout", None), options.pop("check", False)
     if told is not None:
         options["stdin"] = subprocess.PIPE

@@ -1,8 +1,8 @@
-"""Has the product imported and forks for each start, so that a start costs a fork; `warm` talks to it.
+"""Imports Duckflow once and forks for each start, so that a start costs only a fork; `warm` talks to it.
 
-It has one thread, and makes ready only what is the same everywhere: what depends on the environment, the
-folder or the language is found out by the forked program itself, as after a plain start. Only the
-sandbox of this machine is not found out again.
+It has one thread, and prepares only what is the same everywhere: the forked program itself looks at the
+environment, the folder and the language, as after a plain start. Only the test for a working sandbox
+is not repeated.
 """
 
 import atexit
@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import Any
 
 _LATER = ("__main__", ".sandbox.child", "worker", "cli.main", "cli.flags", "cli.commands")
-"""Other programs, and what speaks a language as soon as it is imported."""
+"""Not imported: other programs, and modules that choose a language as soon as they are imported."""
 _HEAVY = ("cli.editors", "fleet", "llm.wire.pydantic_ai", "tools.mcp.client")
-"""What few need."""
+"""Not imported: modules that few tests need."""
 _WITH_COMMAND = {"acp": "duckflow.cli.editors.agent", "fleet": "duckflow.fleet.worker"}
-"""What is imported when a command is first wanted."""
+"""Modules imported with the first start of a command."""
 _ALSO = ("concurrent.futures.thread", "platformdirs.unix", "typer")
-"""What most of them import once they run."""
+"""Modules that most commands import later."""
 _SAVED = [(stream.encoding, stream.errors) for stream in (sys.stdin, sys.stdout, sys.stderr)]
 
 
@@ -60,7 +60,7 @@ def _import_for(words: list[str]) -> None:
 
 
 def _build_models(model: Any) -> None:
-    """Models of ours are built when they are first used; here before, once for all."""
+    """Build Duckflow's models now, which otherwise happens on first use in each process."""
     for one in model.__subclasses__():
         if one.__module__.startswith("duckflow."):
             one.model_rebuild()
@@ -75,13 +75,13 @@ class _Server:
         self._ended.setblocking(False)
         self._wake = wake
         self._channels: dict[int, socket.socket] = {}
-        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as of what a shell puts in the background
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # a shell ignores it for background jobs
             signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wake.fileno())
 
     def serve(self) -> dict[str, Any] | None:
-        """Fork for every order; comes back with it in the forked program, else with None at the end."""
+        """Fork for every order. Return the order in the forked program, None at the end of the server."""
         while True:
             ready, _, _ = select.select([self._orders, self._ended], [], [])
             if self._ended in ready:
@@ -126,7 +126,7 @@ class _Server:
 
 
 def _become(order: dict[str, Any], streams: list[int]) -> None:
-    """Be what a plain start would have made: session, terminal, folder, environment, streams, signals."""
+    """Set up the process as a plain start would: session, terminal, folder, environment, streams, signals."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
@@ -152,7 +152,7 @@ def _become(order: dict[str, Any], streams: list[int]) -> None:
 
 
 def remember_sandboxes(found: dict[str, Any]) -> None:
-    """Let the probe look up these sandboxes by setting and disk, because to try one takes a launcher."""
+    """Let the probe look up these sandboxes by setting and disk, because a trial needs a launcher."""
     probe = importlib.import_module("duckflow.safety.sandbox.probe").PROBE
     find = probe.find
 
@@ -173,7 +173,7 @@ def _sandboxes(known: dict[str, dict[str, object]]) -> dict[str, Any]:
 
 
 def _open(number: int, mode: str, saved: tuple[str, str]) -> io.TextIOWrapper:
-    """As Python opens its own streams; PYTHONUNBUFFERED is for output only."""
+    """Open a stream as Python does at its start; PYTHONUNBUFFERED applies to output only."""
     at_once = bool(os.environ.get("PYTHONUNBUFFERED")) and number > 0
     raw = open(number, f"{mode}b", 0 if at_once else -1, closefd=False)  # noqa: SIM115 - as long as the program
     lines = not at_once and (number == 2 or os.isatty(number))
@@ -185,7 +185,7 @@ def _run(words: list[str]) -> None:
         from duckflow.cli import main  # noqa: PLC0415 - imported long ago
 
         sys.argv = [sys.modules["duckflow"].__path__[0] + "/__main__.py", *words[2:]]
-        globals()["__package__"] = "duckflow"  # by it the help tells how the program was started
+        globals()["__package__"] = "duckflow"  # the help shows by it how the program was started
         main()
     else:
         sys.argv = words
@@ -193,12 +193,12 @@ def _run(words: list[str]) -> None:
 
 
 class _End:
-    """End as Python does, but do not take to pieces what was imported: that costs as much as a command."""
+    """Ends as Python does, without freeing the imported modules, which takes as long as a command."""
 
     def __init__(self) -> None:
         self.code: int | None = None
         """Exit code of a program that has ended in order."""
-        atexit.register(self)  # before all others, so that it is called after them
+        atexit.register(self)  # registered first, so it is called last
 
     def __call__(self) -> None:
         if self.code is None:
@@ -207,7 +207,7 @@ class _End:
             sys.stdout.flush()
             sys.stderr.flush()
         except OSError:
-            return  # Python says it in its own way
+            return  # Python reports it
         os._exit(self.code & 0xFF)
 
 

@@ -1,4 +1,4 @@
-"""`duckflow web` as a process of its own, and a client that was let in."""
+"""`duckflow web` as a process, and a client that has signed in."""
 
 import json
 import os
@@ -15,11 +15,11 @@ import httpx2
 from fakes import warm
 
 PATIENCE_S = 120.0
-"""Only there so that a failure ends."""
+"""Longest wait, in seconds: without it, a failing test would hang."""
 
 
 class WebClient:
-    """Speaks as the page does; `base` is where the page is, `address` the link that was printed."""
+    """Client that acts like the page; `base` is the page's address, `address` the printed link."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -32,11 +32,11 @@ class WebClient:
         return self.http.get(self.address)
 
     def get(self, path: str, **headers: str) -> httpx2.Response:
-        """Ask for something."""
+        """Send a GET request."""
         return self.http.get(self.base + path, headers=headers)
 
     def post(self, path: str, body: Any, **headers: str) -> httpx2.Response:
-        """Send something, from the page unless `origin` says otherwise."""
+        """Send a POST request, from the page unless `origin` names another place."""
         return self.http.post(self.base + path, json=body, headers={"origin": self.origin, **headers})
 
     def send(self, session: str, **command: Any) -> httpx2.Response:
@@ -44,7 +44,7 @@ class WebClient:
         return self.post(f"api/sessions/{session}/commands", command)
 
     def follow(self, session: str, met: Callable[[str, Any], bool], after: int = 0) -> list[tuple[str, Any]]:
-        """Read the stream until this is met by a message; all messages, that one last."""
+        """Read the stream until a message meets the condition; return all messages up to that one."""
         got: list[tuple[str, Any]] = []
         with self.http.stream("GET", f"{self.base}api/stream?session={session}&after={after}") as stream:
             event = ""
@@ -58,18 +58,18 @@ class WebClient:
         raise AssertionError(f"the stream ended: {got}")
 
     def question(self, session: str) -> Any:
-        """What waits for an answer, once something does."""
+        """Wait for a question and return it."""
         return self.follow(session, lambda event, found: event == "question" and found is not None)[-1][1]
 
     def reply(self, session: str, text: str) -> list[tuple[str, Any]]:
-        """Wait until this was said and the work has ended."""
+        """Wait until this text has appeared and the work has ended."""
         self.follow(session, lambda event, found: event == "entry" and text in found["text"])
         return self.follow(session, lambda event, found: event == "now" and not found["working"])
 
 
 @contextmanager
 def web_server(folder: Path, script: Path, *flags: str, language: str = "en") -> Iterator[WebClient]:
-    """Serve until the block ends; the server ends in order."""
+    """Serve until the block ends."""
     command = [sys.executable, "-m", "duckflow", "web", "--no-browser", "--workspace", str(folder)]
     env = {**os.environ, "DUCKFLOW_LANGUAGE": language}
     with warm.start(

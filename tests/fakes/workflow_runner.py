@@ -20,7 +20,7 @@ _EXPRESSION = re.compile(r"\$\{\{\s*(.+?)\s*\}\}")
 
 
 def recipe(page: Path, name: str) -> dict[str, Any]:
-    """The YAML block of a page that begins with this name or has it as a key."""
+    """Return the YAML block of a page that begins with this name or has it as a key."""
     blocks = re.findall(r"```yaml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
     found = [yaml.load(block, yaml.BaseLoader) for block in blocks]
     return next(one for one in found if one.get("name") == name or name in one)
@@ -35,7 +35,7 @@ class Failed(Exception):
 
 
 class Runner:
-    """A machine of the hosting site. `env` is what all steps see, `replace` the steps that run otherwise."""
+    """A machine of the hosting site. All steps see `env`; `replace` has substitutes for some steps."""
 
     def __init__(
         self, folder: Path, repository: Path, event: Mapping[str, Any], env: Mapping[str, str]

@@ -89,7 +89,7 @@ def ended_run(fleet: Fleet, folder: Path, notices: Notices) -> str:
 
 
 def come_due(fleet: Fleet) -> None:
-    """As if the time of the next try had come."""
+    """Make the next try due now."""
     with fleet.runs.database.begin() as connection:
         connection.execute(sa.update(runs).where(runs.c.notice_due.is_not(None)).values(notice_due=0.0))
 
@@ -142,7 +142,7 @@ async def test_M8_a_notice_that_fails_too_often_or_takes_too_long_is_given_up(fl
 
 
 async def test_M8_what_is_over_before_the_notice_is_not_told(fleet: Fleet, folder: Path, tmp_path: Path):
-    """A question that was answered meanwhile; and without settings nothing is due at all."""
+    """A question that was answered meanwhile sends no notice; without settings, no notice is due."""
     told = tmp_path / "told"
     notices = Notices(fleet.runs, FleetSettings(command=f"touch {told}"), WorkerLog(fleet.runs))
     run = ended_run(fleet, folder, notices)

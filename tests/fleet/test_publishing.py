@@ -26,7 +26,7 @@ async def published(fleet: Fleet, repository: Path, request: str, state: str = "
 
 
 async def test_M8_a_branch_is_pushed_at_the_users_command_and_its_pull_request_described(tmp_path: Path):
-    """The text goes to standard output or a file; nobody is mentioned by words of a request."""
+    """The text goes to standard output or a file; an @name in a request mentions no user."""
     repository = make_repository(tmp_path / "shop")
     git(tmp_path, "init", "--quiet", "--bare", "remote.git")
     database = ("--database", f"sqlite:///{tmp_path / 'fleet.db'}")

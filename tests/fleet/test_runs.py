@@ -50,7 +50,7 @@ ASKS = RequestFinished(request_id="r_1", outcome="pending_user", exit_code=3)
 
 
 def test_who_lost_a_run_can_write_nothing_more(fleet: Fleet, folder: Path):
-    """M8: a worker that was thought dead and is not does no harm."""
+    """M8: a worker that was wrongly considered dead does no harm."""
     run = submitted(fleet, folder)
     first = taken(fleet, run)
     fleet.runs.append(first, 1, [SAID])
@@ -105,7 +105,7 @@ def test_cancelled_and_failed_runs_can_be_retried_and_forgotten(fleet: Fleet, fo
 
 
 def test_a_copy_is_made_again_elsewhere_and_ends_as_a_branch(fleet: Fleet, folder: Path):
-    """M8: the repository itself is not touched but for the branch; nothing is pushed."""
+    """M8: the repository gets only the branch; nothing is pushed."""
     run = submitted(fleet, folder)
     copy = Checkout(run)
     copy.prepare(b"", moved=False)
@@ -177,7 +177,7 @@ def test_what_is_unknown_is_asked_about_once():
 
 
 def test_each_run_has_one_worker_until_that_is_silent(fleet: Fleet, folder: Path):
-    """M8: the oldest run first; the run of a silent worker again, with its former machine."""
+    """M8: the oldest run first; the run of a silent worker is taken again, with its former machine named."""
     first, second = fleet.submit(make_repository(folder), "Do it", RunOptions(), 2)
     taken = [fleet.runs.take(machine, lease_s=60) for machine in ("a", "b", "c")]
     assert [one and one.id for one in taken] == [first, second, None]

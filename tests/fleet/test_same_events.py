@@ -11,7 +11,7 @@ VARIES = {"at", "session_id", "workspace", "request_id", "model", "digest", "las
 
 
 def plain(value: Any) -> Any:
-    """An event without what differs from run to run and from folder to folder."""
+    """Return an event without values that differ between runs and folders."""
     if isinstance(value, dict):
         return {name: plain(part) for name, part in value.items() if name not in VARIES}
     return [plain(part) for part in value] if isinstance(value, list) else value
@@ -23,7 +23,7 @@ def test_one_request_gives_the_same_events_as_without_the_fleet(tmp_path: Path):
     script = write_script(
         tmp_path / "script.jsonl",
         [
-            # Talk has no requirements that are looked for at the same time, in no certain order.
+            # A plain question has no requirements, whose event would have no fixed place in the order.
             decision(
                 "I write it.",
                 action("write_file", path="hello.py", content="print('hello')\n"),
@@ -48,7 +48,7 @@ def test_one_request_gives_the_same_events_as_without_the_fleet(tmp_path: Path):
 
     other = make_repository(tmp_path / "there" / "project")
     rest = write_script(tmp_path / "rest.jsonl", [decision("It is there.")])
-    home = {"DUCKFLOW_STATE_DIR": str(tmp_path / "state")}  # nothing learned from the first one
+    home = {"DUCKFLOW_STATE_DIR": str(tmp_path / "state")}  # no memories from the first run
     first = duckflow("run", "Create hello.py", "--json", "--workspace", other, *model, **home)
     session = json.loads(first.stdout.splitlines()[0])["session_id"]
     again = ["--answer", "yes", "--model", f"scripted:{rest}"]

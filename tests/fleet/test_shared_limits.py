@@ -44,7 +44,7 @@ def spend(fleet: Fleet, run: str, usd: float) -> None:
 
 
 def test_M8_urgent_runs_come_first_and_limits_hold_for_all_workers(fleet: Fleet, tmp_path: Path):
-    """In total and per repository; a silent worker's run has its place already."""
+    """In total and per repository; the run of a silent worker still counts."""
     late, soon = submit(fleet, tmp_path / "a", "Later"), submit(fleet, tmp_path / "a", "Soon", 5)
     other, last = submit(fleet, tmp_path / "b", "Other", -1), submit(fleet, tmp_path / "c", "Last", -2)
     fleet.runs.set_limits(FleetLimits(total=2, per_repository=1))
@@ -125,7 +125,7 @@ def test_M8_runs_are_listed_by_state_repository_and_words_with_age_and_cost(flee
 async def test_M8_the_log_tells_the_story_of_a_run_and_each_machine_has_it_in_a_file(
     fleet: Fleet, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    """Who took it, what began, what was asked, and how it ended; the same lines on standard error."""
+    """The log names the worker, each start and question, and the end; standard error has the same lines."""
     call = {"operation": "shell.run", "args": {"command": "true"}}
     script = write_script(tmp_path / "script.jsonl", [decision("", call), *[decision("Done.")] * 9])
     (run,) = fleet.submit(make_repository(tmp_path / "a"), "Do it", RunOptions(model=f"scripted:{script}"))

@@ -1,4 +1,4 @@
-"""A5, B6, I6: what a person answers, in both languages: one reader for every interface."""
+"""A5, B6, I6: answers of users in both languages, understood alike in every interface."""
 
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.questions.consultation import CHOICES, ChooseWay, Consultation

@@ -1,4 +1,4 @@
-"""M4: texts in two languages, the choice between them, and that nothing in a value or a gap does harm."""
+"""M4: texts in two languages, the choice between them, and unusual or missing values."""
 
 from duckflow.i18n.catalogue import (
     current_language,
@@ -37,7 +37,7 @@ def test_no_text_is_empty_and_the_japanese_is_japanese(key):
 
 
 def test_the_japanese_has_one_word_and_one_sign_for_each_thing():
-    """A colon is half-width, and words that a Japanese developer would not use stay out."""
+    """Colons are half-width, and words that a Japanese developer would not use do not occur."""
     wrong = ("：", "端末", "危険度", "文脈", "提供元", "台本", "無事です", "入っていません", "切ってある")
     assert not {key: one for key, said in JAPANESE.items() for one in wrong if one in said}
 

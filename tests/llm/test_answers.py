@@ -32,14 +32,14 @@ TOOLS = (NativeTool(name="shell__run", description="", parameters={}),)
 
 
 class Weather(Frozen):
-    """An answer no other part knows of."""
+    """An answer type used only here."""
 
     city: str
     degrees: float
 
 
 class Seen(list):
-    """Live updates in order; `text` is what a user has before them."""
+    """Live updates in order; `text` is the text on the user's screen."""
 
     @property
     def text(self):

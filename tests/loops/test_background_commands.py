@@ -1,4 +1,4 @@
-"""Commands that go on in the background, through the operations: started, asked, read, stopped (G11)."""
+"""Background commands, through the operations: started, queried, read, stopped (G11)."""
 
 import asyncio
 import hashlib
@@ -25,7 +25,7 @@ ASK = (
 
 
 async def until(seen: Callable[[], Any]) -> None:
-    """Wait for what is seen."""
+    """Wait until the condition holds."""
     async with asyncio.timeout(60):
         while not seen():
             await asyncio.sleep(0.01)
@@ -36,7 +36,7 @@ def shell(operation: str, **args: Any) -> dict[str, Any]:
 
 
 async def test_G11_a_server_is_started_asked_by_the_next_command_read_and_stopped(folder: Path):
-    """What file tools change is seen there, what was done is taken over, and undo takes it back."""
+    """The command sees changes by file tools, its own changes reach the folder, and undo reverts them."""
     (folder / "page").write_text("first\n")
     steps = [
         decision("", shell("start", command=f"echo log > own; {SERVER}")),
@@ -86,7 +86,7 @@ async def test_G11_it_ends_with_the_request_and_what_it_did_is_settled_then(fold
 
 
 async def test_G11_a_question_about_a_copy_in_use_is_about_what_was_shown(folder: Path):
-    """The command goes on writing: a yes takes over what was shown, and asks about the rest later."""
+    """The command keeps writing: a yes applies the changes shown, and the rest is asked about later."""
     steps = [
         decision("", shell("start", command="while :; do date +%N >> busy; sleep 0.01; done")),
         decision("", shell("run", command="until [ -s busy ]; do sleep 0.01; done; echo mine > own")),
@@ -185,7 +185,7 @@ async def test_G11_one_that_fails_at_once_or_is_not_known_is_told(folder: Path):
 async def test_G9_what_a_command_did_before_ctrl_c_is_offered_and_nothing_goes_on_after_the_answer(
     folder: Path,
 ):
-    """Also after a restart; a no throws it away."""
+    """Also after a restart; a no discards them."""
     command = shell("run", command=f"echo half > a; sleep {LONG}")
     for yes in (True, False):
         async with engine(

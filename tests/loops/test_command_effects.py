@@ -1,4 +1,4 @@
-"""What commands do is judged by what they did: each mode, each kind of effect (G3, G5, G8, G9, G10)."""
+"""Commands are judged by their effects, in each mode and for each kind of effect (G3, G5, G8, G9, G10)."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ from fakes.long_work import run, tree, without_objects
 
 
 async def try_out(folder: Path, mode: str, command: str) -> tuple[str, list[str], Watched]:
-    """How the request ended, what was asked, and all that happened."""
+    """Return the outcome of the request, the operations asked about, and the engine."""
     async with engine(folder, decision("", run(command)), decision("Done."), mode=mode) as duck:
         outcome = await duck.app.chat.say("go")
         asked = [event.approval.action.operation for event in duck.of(ApprovalRequested)]
@@ -48,7 +48,7 @@ ASKS = {
     FAILS: (False, True, False, False),
     FAILS_WITH_CACHE: (False, False, False, False),
 }
-"""Which mode asks about which command, once it has run."""
+"""Modes that ask about each command after it has run."""
 
 
 @pytest.mark.parametrize("column", range(4), ids=MODES)
@@ -78,7 +78,7 @@ async def test_G3_each_mode_asks_about_the_effects_it_should_and_changes_nothing
 
 
 async def test_G9_a_yes_takes_over_exactly_what_was_shown_and_undo_takes_all_of_it_back(folder: Path):
-    """Files, links, folders and bits; M4: what is said of them is in the user's language."""
+    """Files, links, folders and bits; M4: the texts about them are in the user's language."""
     set_language("ja")
     (folder / "old").mkdir()
     (folder / "old/a.txt").write_text("one\n")
@@ -312,7 +312,7 @@ async def test_G10_git_works_in_submodules_and_all_of_it_can_be_undone(tmp_path:
             assert duck.of(ActionFinished)[0].exit_code == 0
             assert git(inner, "log", "--format=%s", "-2") == "z\nb\n"
             assert (await duck.app.undoing.undo()).left == ()
-        (parent / "sub/lib.jsonl").unlink(missing_ok=True)  # what the fake model was to say
+        (parent / "sub/lib.jsonl").unlink(missing_ok=True)  # the fake model's script
         assert without_objects(tree(parent)) == without_objects(before)
 
 
@@ -359,7 +359,7 @@ async def test_G10_what_lies_behind_a_git_file_is_as_protected_as_git(tmp_path: 
         if outcome != "awaiting_approval" or not asked or changed:
             wrong.append(f"{command}: {outcome} {duck.of(ActionFinished)[-1].text}")
     assert not wrong, "\n".join(wrong)
-    # A repository in place of the file is never taken over.
+    # A repository in place of the file is never applied.
     outcome, _, _ = await try_out(folder, "auto", "rm .git && git init -q && git config core.fsmonitor ./x")
     assert (outcome, (tree(main), tree(folder))) == ("done", before)
 
@@ -398,7 +398,7 @@ async def test_G3_the_network_is_asked_about_before_the_command_runs(folder: Pat
 
 
 class Killed(BaseException):
-    """Stands for the end of the process: nothing catches it."""
+    """Stands for the end of the process: no code catches it."""
 
 
 async def test_G9_a_crash_while_effects_are_taken_over_is_finished_and_can_be_undone(
@@ -430,7 +430,7 @@ async def test_G9_a_crash_while_effects_are_taken_over_is_finished_and_can_be_un
 
 
 async def test_G9_caches_and_ignored_files_are_only_counted_and_can_be_undone_like_the_rest(folder: Path):
-    """The work is named, also in a folder with source code that has the name of a build folder."""
+    """The work is named, also in a source folder with the name of a build folder."""
     repository(folder)
     (folder / ".gitignore").write_text("*.log\n/out/\nlocal.cfg\n")
     (folder / "src/build").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""C5: after a crash the next start says what was done, what was not and what is unknown, and goes on."""
+"""C5: after a crash the next start names finished, unfinished and unknown actions, and continues."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ from fakes.rows import every_row
 
 
 class Killed(BaseException):
-    """Stands for a kill: nothing that follows is run."""
+    """Stands for a kill: no later code runs."""
 
 
 def write(path: str, content: str) -> dict:
@@ -24,7 +24,7 @@ def write(path: str, content: str) -> dict:
 
 
 async def crash(folder: Path, monkeypatch, at: str, *actions: dict) -> str:
-    """Work until a kill before or after `b.txt` is replaced or moved aside; the session's id."""
+    """Work until a kill before or after `b.txt` is replaced or moved aside; return the session's id."""
     exchange, rename = replacing.rename_at, os.rename
 
     def killed(real, touches_b: bool, *args, **kwargs):

@@ -155,7 +155,7 @@ async def test_A8_a_reply_that_was_held_back_is_given_though_there_were_words_be
 
 
 async def test_A8_files_that_a_command_leaves_behind_hold_the_end_back(tmp_path: Path):
-    """Tests write files that nobody asked for; a file that the command names was asked for."""
+    """Tests leave files that were not asked for; a file that the command names was."""
     leaves = call("shell", command="for n in a b; do echo > junk.$n; done; echo > named.txt")
     turns = [
         Answer(calls=(leaves, call("finish", reply="Made."))),
@@ -188,7 +188,7 @@ def _turns(turns: list[Answer]):
 
 
 async def test_A8_a_reply_that_was_held_back_waits_for_the_users_answer(tmp_path: Path):
-    """After a yes, given in another session of the program, it is given; after a no, it is not."""
+    """After a yes, given in a later start of the program, the reply is shown; after a no, it is not."""
     write = call("write_file", path="x.txt", content="x\n")
     turns = [
         Answer(calls=(write, call("finish", reply="x.txt is there."))),

@@ -76,7 +76,7 @@ async def test_O6_what_is_no_host_is_told_to_the_model(folder: Path):
 
 
 async def test_SAFETY22_a_site_that_may_be_fetched_is_not_open_to_commands_nor_the_reverse(folder: Path):
-    """Also for an answer that counts for the whole session."""
+    """The same holds for an answer that counts for the whole session."""
     fetch = {"operation": "web.fetch", "args": {"url": "http://127.0.0.1:1/"}}
     command = run("true", "127.0.0.1:1")
     for first, second, asked in ((fetch, command, "hosts"), (command, fetch, "site")):

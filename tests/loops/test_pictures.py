@@ -38,12 +38,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 def decisions(server: ModelServer) -> list[dict[str, Any]]:
-    """The requests for a decision; what is asked beside them has no pictures."""
+    """Return the requests for a decision; side questions have no pictures."""
     return [one.body for one in server.requests if asked_for(one.body) == "Decision"]
 
 
 def pictures_in(body: dict[str, Any]) -> list[tuple[str, bytes]]:
-    """The pictures of a request of either wire: kind and content."""
+    """Return the pictures of a request on either wire: kind and content."""
     found: list[tuple[str, bytes]] = []
     for turn in body["messages"]:
         for part in turn["content"] if isinstance(turn["content"], list) else ():

@@ -36,7 +36,7 @@ def told(duck: Watched) -> str:
 
 
 def shown(duck: Watched) -> Sequence[str]:
-    """The files of the drafts that the user saw."""
+    """Return the files of the drafts that the user saw."""
     return [str(one.approval.action.args.get("path")) for one in duck.of(ApprovalRequested)]
 
 

@@ -1,4 +1,4 @@
-"""Guidance for small models: which files a message names, and how long a small model may look around."""
+"""Guidance for small models: the files that a message names, and the limit on reading."""
 
 import shutil
 from collections.abc import AsyncIterator
@@ -155,7 +155,7 @@ async def test_J11_a_test_with_a_name_that_is_nowhere_is_no_draft_to_keep(tmp_pa
             for head, result in drafts
         ]
     assert [bool(one.failed) for one in checked] == [True, False, False]
-    assert checked[2].doubts  # it may be there before its code is
+    assert checked[2].doubts  # a test may be written before its code
 
 
 async def test_nothing_more_to_look_at_when_the_named_files_were_read(tmp_path: Path):

@@ -62,7 +62,7 @@ def test_J11_a_file_that_is_not_there_is_no_reason_to_write_one():
 
 
 async def test_J11_files_are_shown_renamed_and_programs_run_without_the_model(tmp_path: Path):
-    """M1: a renamed file needs no test, so none is missed."""
+    """M1: a renamed file needs no test, so a missing one is not mentioned."""
     folder = tmp_path / "work"
     folder.mkdir()
     (folder / "hello.py").write_text("print('hel' + 'lo')\n")

@@ -1,4 +1,4 @@
-"""C6, C4: what the user says during the work reaches the next decision; stopped work can be continued."""
+"""C6, C4: words of the user during work reach the next decision; stopped work can be continued."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""G9, M1: what the user reads about the work of a command and of a request."""
+"""G9, M1: texts for the user about the work of a command and of a request."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""G8: every change by a file tool can be taken back, without git, and never over someone else's work."""
+"""G8: every change by a file tool can be undone, without git, and never over someone else's work."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""G8: undo takes back what commands did with git, and never breaks what was built on it."""
+"""G8: undo reverts commands' work with git, and never breaks work built on it."""
 
 import subprocess
 from pathlib import Path

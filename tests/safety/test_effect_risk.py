@@ -1,4 +1,4 @@
-"""The risk of what a command did, by rules about effects (G2, G3, G9, G10)."""
+"""The risk of a command's effects, by rules (G2, G3, G9, G10)."""
 
 import hashlib
 import io
@@ -105,7 +105,7 @@ ROWS = [
     ("a link to git", link("docs/notes", "../.git/hooks"), ("protected",)),
     ("a link out", link("notes", "../../etc/passwd"), ("outside",)),
     ("an absolute link", link("notes", "/etc/passwd"), ("outside",)),
-    # what git writes in everyday work
+    # git's writes in everyday work
     ("an object", created(".git/objects/ab/cdef", 0o444), ()),
     ("a folder for objects", created(".git/objects/ab", 0o755, type="folder"), ()),
     ("a reverse index", created(".git/objects/pack/pack-1.rev", 0o444), ()),
@@ -123,7 +123,7 @@ ROWS = [
     ("a submodule's index", changed(".git/modules/lib/one/index"), ()),
     ("a submodule's object", created(".git/modules/lib/objects/ab/cd"), ()),
     ("a nested repository's branch", created("lib/.git/refs/heads/x"), ()),
-    # what makes git run a program
+    # settings that make git run a program
     ("a new configuration", created(".git/config"), ("git_program",)),
     ("a second configuration", created(".git/config.worktree"), ("git_program",)),
     ("a hook", created(".git/hooks/pre-commit", 0o755), ("git_program",)),
@@ -139,7 +139,7 @@ ROWS = [
     ("git in capitals", created(".GIT/objects/ab/cd"), ("git_program",)),
     ("git in wide letters", created(".ｇｉｔ/objects/ab/cd"), ("git_program",)),
     ("git as DOS names it", created("GIT~1/config"), ("git_program",)),
-    # where git finds a repository
+    # files by which git finds a repository
     ("a .git file", created("lib/.git"), ("repository",)),
     ("a .git link", link(".git", "elsewhere"), ("repository",)),
     ("a repository is planted", created("lib/.git/HEAD"), ("repository",)),
@@ -172,7 +172,7 @@ def test_what_is_ordinary_never_asks_in_auto_and_the_rest_always_does_G3():
 
 with Path("/proc/self/exe").open("rb") as _program:
     ELF = _program.read(1 << 16).decode("latin-1")
-"""Beginning of a program of this machine."""
+"""First bytes of a compiled program for this machine."""
 REFUSED = ELF[:64] + "".join(
     struct.pack("<IIQQQQQQ", 3, 4, 0, 0, 0, 1, 1, 1).decode("latin-1") for _ in range(ord(ELF[56]))
 )

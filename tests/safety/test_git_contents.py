@@ -1,4 +1,4 @@
-"""What git's index, objects and refs contain is judged like files (G10, SAFETY 4)."""
+"""Contents of git's index, objects and refs are judged like files (G10, SAFETY 4)."""
 
 import hashlib
 import itertools
@@ -29,7 +29,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def listed(folder: Path) -> set[tuple[str, int, str]]:
-    """The index as git itself lists it."""
+    """Return the index as git itself lists it."""
     entries = (
         one.split("\t") for one in git(folder, "ls-files", "--stage", "--sparse", "-z").split("\0") if one
     )

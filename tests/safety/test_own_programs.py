@@ -217,7 +217,7 @@ def test_SAFETY_18_programs_are_started_in_known_places_only():
 
 
 def test_SAFETY_17_a_repository_that_lacks_an_object_makes_our_git_run_nothing(tmp_path):
-    """It would fetch it, with the program its own settings name."""
+    """Git would fetch the object, with the program that the repository's settings name."""
     folder, evil = tmp_path / "work", tmp_path / "evil"
     folder.mkdir()
     (folder / ".gitignore").write_text("ignored/\n")

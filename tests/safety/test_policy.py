@@ -36,7 +36,7 @@ STRICT = ("allow", "ask", "deny")
 EVERY_CASE = [
     PolicyCase(*values) for values in product(policy.EFFECTS, RISKS, PROTECTIONS, *[(False, True)] * 4)
 ]
-"""There are not so many that a few would have to do."""
+"""All cases, because there are few enough to test each."""
 
 
 def stricter(*verdicts: str) -> str:

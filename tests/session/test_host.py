@@ -247,7 +247,7 @@ async def test_SAFETY_23_a_kept_answer_holds_only_where_it_was_given(folder: Pat
 
 @pytest.mark.parametrize("words", ["stop", "Stop, please!", "ちょっと待って", "ストップ", "いらない"])
 async def test_C6_words_that_only_ask_to_stop_stop_the_work(folder: Path, tmp_path: Path, words: str):
-    """Nothing of it reaches the model, and nothing goes on until the user says so."""
+    """The words do not reach the model, and the work rests until the user continues it."""
     gate = Gate(tmp_path / "gate")
     async with opened(folder, gate.hold(decision("Never.")), decision("Gone on.")) as (host, _):
         first = host.send(SayMessage(text="Do it"))
@@ -329,7 +329,7 @@ REPORT: dict[str, Any] = {
 
 
 async def test_C4_a_stop_says_what_still_runs_and_a_second_one_ends_that(folder: Path, tmp_path: Path):
-    """The model does not go on by itself when the list has ended."""
+    """The model does not continue automatically when the list has ended."""
     gate = Gate(tmp_path / "gate")
     start = decision("In the background.", LIST, next_step="defer")
     answers = (start, gate.hold(REPORT, "TaskReport"), decision("Never."))

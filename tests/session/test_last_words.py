@@ -1,4 +1,4 @@
-"""M1, G1: lines that answer nothing, and words that end a request."""
+"""M1, G1: a lone y or n without a question, and words that end a request."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Old file contents are stored once, within a limit, durably; damage harms nothing else (SAFETY 11, 13)."""
+"""Old file contents are stored once, within a limit, durably; damage stays local (SAFETY 11, 13)."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""The catalogue: what is found by which name, and what a model is told when its call does not fit."""
+"""The catalogue: operations found by name, and the answer to a call that does not fit."""
 
 # ruff: noqa: E501 - a snapshot is as long as what it holds
 

@@ -1,4 +1,4 @@
-"""O5: language servers as programs: their faults, their questions, their counting, and their end."""
+"""O5: language servers as programs: faults, requests to the client, positions in a text, and their end."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ async def servers(
     start_s: float = 30.0,
     memory_mb: int = 4096,
 ):
-    """The servers of a folder, the first of which is asked; `external`: tests run wherever they run."""
+    """The servers of a folder, the first of which is asked; without a sandbox, so tests run everywhere."""
     log = folder.parent / "log.jsonl"
     found = [fake(log, mode, f"fake{number or ''}") for number, mode in enumerate(modes or ("",))]
     times = ServerTimes(start_s=start_s, answer_s=answer_s)

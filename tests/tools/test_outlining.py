@@ -1,4 +1,4 @@
-"""file_ops.outline: what it shows of each language, and what it withstands (N, SAFETY 15)."""
+"""file_ops.outline: its result for each language, and hostile files (N, SAFETY 15)."""
 
 import asyncio
 import os

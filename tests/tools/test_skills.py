@@ -1,4 +1,4 @@
-"""Skills and commands of one's own: names in the prompt, texts when they are called for (L6)."""
+"""Users' skills and commands: names in the prompt, full texts on request (L6)."""
 
 import json
 from pathlib import Path
@@ -60,7 +60,7 @@ async def test_L6_names_are_in_the_prompt_and_texts_come_when_called_for(folder:
             f"{name}: How to {name}, step by step." for name in ("odd", "release", "review")
         ]
     async with engine(folder, decision("", read(name="odd", file="link")), mode="auto") as duck:
-        assert await duck.app.chat.say("go") == "awaiting_approval"  # what is protected asks, by any name
+        assert await duck.app.chat.say("go") == "awaiting_approval"  # protected files ask, by any name
         assert duck.state.approval.because == "protected"
 
 
@@ -98,7 +98,7 @@ def test_L6_a_command_is_the_message_it_stands_for(body, typed, said):
 
 
 def test_L6_commands_come_from_the_user_and_from_a_project_that_is_trusted(folder: Path):
-    """SAFETY 6: what a project brings counts only once it is trusted."""
+    """SAFETY 6: a project's skills and commands count only once it is trusted."""
     for root, said in ((config_dir() / "commands", "mine"), (folder / ".agents" / "commands", "theirs")):
         (root / "git").mkdir(parents=True)
         (root / "both.md").write_text(f"---\ndescription: '{said}'\nargument-hint: [file]\n---\n{said} $1\n")

@@ -1,4 +1,4 @@
-"""I6, H6, J5: every kind of consultation, really provoked on a terminal, and answered by a number."""
+"""I6, H6, J5: every kind of consultation, provoked on a terminal and answered by a number."""
 
 import json
 from collections.abc import Mapping
@@ -110,7 +110,7 @@ CASES = (
             "en": ("→ Review the results", "📦 Results so far:", "In order now."),
             "ja": ("→ ここまでの結果を整理", "📦 ", "In order now."),
         },
-        # With the usual numbers only several things at once lead there.
+        # With the default thresholds, it takes several causes at once.
         {"DUCKFLOW_DUCK_PACEMAKER__THRESHOLDS__FOCUS": "0.55"},
     ),
     Case(

@@ -17,7 +17,7 @@ MARKUP = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|DOMParser|setHTML|srcdoc"
     r"|createContextualFragment|javascript:|https?://(?!www\.w3\.org/2000/svg)"
 )
-"""Ways from a string to markup or script, and addresses outside."""
+"""Code that could turn a string into markup or script, and addresses outside."""
 
 
 def test_M7_nothing_on_the_page_can_become_markup_or_comes_from_outside():

@@ -1,4 +1,4 @@
-"""M1, M4: the views a command or a question opens, drawn on screens of 60, 80 and 120 columns."""
+"""M1, M4: views of commands and questions, on screens of 60, 80 and 120 columns."""
 
 import itertools
 from collections.abc import Callable

@@ -61,7 +61,7 @@ class Changes(NamedTuple):
     reviewed: Files
     """Files with the changes, where they differ from the folder as it is now."""
     base: Files
-    """Files without the changes, where they differ from those with them."""
+    """Versions from before the changes, for each file that the changes touch."""
 
 
 def find_changes(folder: Path, wanted: str, patch: bytes | None = None) -> Changes:

@@ -1,4 +1,4 @@
-"""Process of one agent: `duckflow run` in a world in which its copy lies where the workspace is (O1, O2).
+"""Process of one agent: `duckflow run` with its copy mounted in place of the workspace (O1, O2).
 
 Where there are no copies, an agent that only reads works in the workspace itself.
 """

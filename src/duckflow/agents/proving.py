@@ -46,7 +46,7 @@ _ABSENT = lazy_regex(
     r"|is not a function|Cannot find module|undefined|cannot find|No such file|not found"
     r"|unrecognized arguments|no such option|invalid choice|takes \d+ positional"
 )
-"""Failures that say that something is not there."""
+"""Messages of failures caused by a missing module, name or file."""
 
 _WORD = lazy_regex(r"[A-Za-z_]\w+")
 _FRAME = lazy_regex(r'(?m)^\s*File "([^"]+)", line \d+|^(\S+):\d+: (?:[A-Z]\w+|in .*)?$')

@@ -75,7 +75,7 @@ class Assignment(NamedTuple):
     check: str = ""
     """Command that must succeed before the task is done."""
     check_found: bool = False
-    """True if nobody asked for this check: Duckflow found the project's tests itself."""
+    """True if Duckflow found this check, the project's tests, without being asked for it."""
 
 
 class AgentSetup(Frozen):
@@ -93,9 +93,9 @@ class TeamOutcome(NamedTuple):
     reports: tuple[AgentReport, ...]
     copy_id: str = ""
     conflicts: tuple[Conflict, ...] = ()
-    """Paths in which changes did not fit together, and which nobody could join: the first version is kept."""
+    """Paths with conflicting changes that no agent could join: the first version is kept."""
     joined: tuple[Conflict, ...] = ()
-    """Paths in which changes did not fit together, and which an agent joined."""
+    """Paths with conflicting changes that an agent joined."""
     chosen: str = ""
     """Name of the attempt that was chosen."""
 
@@ -228,7 +228,7 @@ class Team:
     async def _follow(
         self, one: Assignment, where: WorkspaceCopy | Path, place: Path, share: Share
     ) -> AgentReport:
-        """Start an agent, record its news, and return its report. `place` is for files of its own."""
+        """Start an agent, record its news, and return its report. `place` is the folder for its files."""
         report = AgentReport(agent_id=secrets.token_hex(4), name=one.name)
         task = one_line(one.task.strip().partition("\n")[0], _TASK_SHOWN)
         self._record(AgentStarted(agent_id=report.agent_id, name=one.name, kind=one.kind, task=task))

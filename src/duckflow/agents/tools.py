@@ -214,7 +214,7 @@ def _assign(
 
 
 def _names(wanted: Sequence[str], usual: str) -> list[str]:
-    """Return a name of its own for each agent."""
+    """Return a different name for each agent."""
     return [
         one if one and wanted.count(one) == 1 else f"{one or usual} {number}"
         for number, one in enumerate(wanted, start=1)

@@ -34,7 +34,9 @@ _HERE_ONLY = "relay"
 
 def reviews(env: Mapping[str, str]) -> bool:
     """Return whether this session is that of an agent that reviews changes."""
-    return Path(env.get(REVIEW_PLACE, "/nonexistent")).is_dir()  # not so inside the sandbox
+    return Path(
+        env.get(REVIEW_PLACE, "/nonexistent")
+    ).is_dir()  # False inside the sandbox, where the folder is not visible
 
 
 def is_agent(env: Mapping[str, str]) -> bool:

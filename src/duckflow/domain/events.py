@@ -82,7 +82,7 @@ class UserMessage(Frozen):
     """Text that hooks add for the model."""
     pictures: tuple[Picture, ...] = ()
     resumes: bool = False
-    """True if it only asks to go on, so the request stays as it is."""
+    """True if it only asks to continue, so the request stays as it is."""
 
 
 class DecisionMade(Frozen):

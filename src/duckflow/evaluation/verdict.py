@@ -220,7 +220,7 @@ def judge_by_facts(case: EvaluationCase, facts: Sequence[Fact]) -> SatisfactionE
     if not case.changed and not any(one.supports == "change" for one in case.evidence):
         if case.wants_change:
             return _same_for_all(case, 0.0, caps=("nothing_changed",))
-        if case.unwanted or case.failing:  # a small model would call it done whatever was wanted
+        if case.unwanted or case.failing:  # small models call everything done
             return _same_for_all(case, 0.0, caps=("nothing_changed",), by="nobody")
     if case.information or not facts or not case.requirements:
         return None

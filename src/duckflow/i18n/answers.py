@@ -83,7 +83,7 @@ _JA_GO_ON = lazy_regex(
     "(?:続けて|つづけて|続き|続行|再開|進めて|継続|お願い|やって)"
     "(?:して|ください|下さい|お願いします|お願い|します|しよう|いい|いいよ|ね|よ|です|を)*"
 )
-"""Words that only ask to go on."""
+"""Words that only ask to continue."""
 _END = lazy_regex(
     r"(?:ok |okay |great |good |nice |perfect |no |alright |thanks |thank you |i think |then )*"
     r"(?:(?:thats|that is|that will be|thatll be) (?:all|it|everything)"
@@ -250,7 +250,7 @@ def is_pause(said: str) -> bool:
 
 
 def is_go_on(said: str) -> bool:
-    """Return whether the words only ask to go on with the work (C4)."""
+    """Return whether the words only ask to continue the work (C4)."""
     plain = _plain(said)
     return bool(_GO_ON.fullmatch(" ".join(_all_words(plain))) or _JA_GO_ON.fullmatch(_joined(plain)))
 

@@ -102,7 +102,7 @@ class Turn(SessionPart):
         return heard
 
     async def _check(self) -> RequestOutcome | None:
-        """Go on, plan again, or ask the user. Return the outcome if the user is asked."""
+        """Continue, plan again, or ask the user. Return the outcome if the user is asked."""
         match move := self._pacing.next_move():
             case Go():
                 return None

@@ -17,7 +17,7 @@ _PICTURED = "\n(With pictures. If you can't see them, accept what the reply read
 """Note for models that get only text. Without it, they doubt what only a picture shows."""
 
 _PICTURES = 6
-"""Most pictures for a verdict."""
+"""Largest number of pictures for a verdict."""
 
 _LINE = 8
 

@@ -351,7 +351,7 @@ class Conversation(Listener):
         self._screen.said(self._labels.pop(line, line))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run this beside everything else, until it ends or the user leaves."""
+        """Run this in the background until it ends or the user leaves."""
         task = asyncio.ensure_future(work)
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)

@@ -174,7 +174,7 @@ def code(said: str) -> str:
 def inert(markdown: str) -> str:
     """Return a model's Markdown without HTML, pictures and mentions, and with all code blocks closed.
 
-    A picture's address could carry data away, and a mention would send a message to somebody.
+    A picture's address could carry data away, and a mention would notify the person named.
     """
     lines: list[str] = []
     fence = ""

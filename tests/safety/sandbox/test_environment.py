@@ -49,7 +49,7 @@ NOT_KEPT = {
 
 
 def test_G7_the_environment_is_the_users_own_without_keys_and_with_no_wish_for_plain_output():
-    """Programs find the same settings of colours and editor as outside."""
+    """Programs find the same colour and editor settings as outside."""
     seen = command_environment({**KEPT, **NOT_KEPT}, "/tmp", network=False, own_home=True)
     assert {name: value for name, value in seen.items() if name in KEPT} == KEPT
     assert set(seen) - set(KEPT) == {"TMPDIR", "GIT_OPTIONAL_LOCKS", "GIT_EDITOR", "PYTHONUNBUFFERED"}

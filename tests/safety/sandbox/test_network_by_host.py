@@ -1,4 +1,4 @@
-"""SAFETY 22, O6: commands reach the hosts that the user allowed, through the gateway, and nothing else."""
+"""SAFETY 22, O6: commands reach the hosts that the user allowed, through the gateway, and no others."""
 
 import asyncio
 import socket

@@ -211,7 +211,7 @@ LIVE = textwrap.dedent("""
 
     asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
 """)
-"""Reads the effects of commands that swap folders, write on, and wake themselves up."""
+"""Program that reads the effects of commands that swap folders, keep writing, and resume themselves."""
 
 SWAP = """
 import ctypes, os

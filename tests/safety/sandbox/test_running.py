@@ -1,4 +1,4 @@
-"""G7, C4, SAFETY 10: commands run and end as they should: limits, cancelling, remains and reports."""
+"""G7, C4, SAFETY 10: the run and end of commands: limits, cancelling, leftover processes and reports."""
 
 import asyncio
 import os

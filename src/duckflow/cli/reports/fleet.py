@@ -74,7 +74,7 @@ def run_lines(runs: Sequence[FleetRun], now: float) -> list[str]:
         for one in runs
     ]
     widths = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
-    widths[-1:] = [0]  # nothing follows the request
+    widths[-1:] = [0]  # the request is the last column and needs no padding
     return ["  ".join(map(pad_to_width, row, widths)) for row in rows]
 
 

@@ -24,13 +24,13 @@ from duckflow.ui.output.escaping import echo
 from duckflow.ui.transcript import PlainText, print_json
 
 _STDIN = "-"
-"""In place of the task: standard input contains it."""
+"""Stands for the task if it comes from standard input."""
 
 
 def run_with(told: RunFlags) -> int:
     """Do the task of the command line; return the exit code."""
     if told.summary is not None:
-        append_summary(told.summary, "")  # fails before the work rather than after it
+        append_summary(told.summary, "")  # report an unwritable file before the work, not after it
     try:
         return _run(told._replace(task=_from_stdin() if told.task == _STDIN else told.task))
     except UserError as error:

@@ -1,4 +1,4 @@
-"""Agents: helpers that explore or work on copies of the folder while the request goes on (O1-O3)."""
+"""Agents: helpers that explore or work on copies of the folder during a request (O1-O3)."""
 
 from typing import Literal
 

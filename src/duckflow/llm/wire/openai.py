@@ -29,7 +29,7 @@ MARKED_MODELS = ("anthropic/", "google/", "openai/gpt-5.6", "openai/gpt-6", "ope
 """OpenRouter models whose prompt cache needs marks, or works better with them."""
 
 MISTRAL_EFFORTS = {"low": "none", "medium": "high", "high": "high"}
-"""Mistral's thinking level for each of ours. Its models only know off and on, and refuse other levels."""
+"""Mistral's thinking level for each effort. Its models only know off and on, and refuse other levels."""
 
 THINKING_FIELDS = ("reasoning_details", "reasoning_content", "reasoning", "thinking")
 """Fields in which servers send thinking ("thinking" inside the content). The first with text is sent back."""

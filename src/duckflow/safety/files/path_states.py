@@ -96,7 +96,7 @@ class PathStates:
         return "not_done" if found == change.before else "unknown"
 
     def made_of(self, intended: Iterable[FileChange]) -> tuple[FileChange, ...]:
-        """Return the intended changes that were made."""
+        """Return those of the intended changes that were made."""
         return tuple(change for change in intended if self.finding(change) == "done")
 
     def put(self, path: str, wanted: PathState | None, expected: str | None) -> None:

@@ -29,7 +29,7 @@ _MOST_AT_ONCE = 200
 _MOST_RESOLVED = 3
 """Names looked up at a time: each lookup holds a thread that Duckflow needs for its own work."""
 _MOST_NAMED = 500
-"""Hosts tried in vain that are reported, so that a command can't fill the audit log."""
+"""Largest number of refused or unreachable hosts reported, so that a command can't fill the audit log."""
 _BLOCK = 1 << 16
 _PATIENCE_S = 30.0
 _ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"

@@ -145,7 +145,7 @@ class ServerProcess:
         return replace(order, env={**order.env, **self._folders(sandbox, temporary), **self._server.env})
 
     def _folders(self, sandbox: Sandbox, temporary: Path) -> dict[str, str]:
-        """Return the variables that lead to the server's home. Without mounts, it has a path of its own."""
+        """Return the variables that lead to the server's home. Without mounts, it has a different path."""
         if self._view is None or sandbox.level in ("none", "external"):
             return {}
         own = self._home or f"{temporary}/home"

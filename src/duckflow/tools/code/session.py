@@ -97,7 +97,7 @@ class ServerSession:
         self._folder = await run_in_thread(FolderState, self._workspace)
         uri = self._root.as_uri()
         asked = {
-            "processId": None,  # the server has process ids of its own, and would not find it
+            "processId": None,  # the server's process namespace has no such id
             "clientInfo": {"name": "duckflow"},
             "rootUri": uri,
             "rootPath": str(self._root),
@@ -224,7 +224,7 @@ class ServerSession:
     ) -> Mapping[str, tuple[Diagnostic, ...] | None]:
         """Return the findings in open files; None for a file about which the server said nothing in time.
 
-        `quiet_s`: time without news after which a server that reports of its own accord counts as finished.
+        `quiet_s`: a server that reports unasked counts as finished after this time without news.
         """
         if self.can("diagnosticProvider"):
             found = await asyncio.gather(*(self._pull(path, seconds) for path in paths))

@@ -148,7 +148,7 @@ class ConnectedServer:
         return RemoteResult(text=plain(said), failed=bool(result.is_error), pictures=shown)
 
     def close(self) -> None:
-        """Cancel the calls whose questions nobody answered."""
+        """Cancel the calls whose questions were not answered."""
         for calling in self._waiting.values():
             calling.cancel()
         self._waiting.clear()

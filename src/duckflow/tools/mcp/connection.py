@@ -290,7 +290,7 @@ class ServerConnection:
         self._leave.clear()
         self._keeping = asyncio.create_task(self._keep(started))
         try:
-            # a program is given up earlier, with its last words
+            # a program that is too slow has been given up before, with its last output
             longest = seconds * _FIRST_START + _CLOSING_S if self.server.command else seconds
             async with asyncio.timeout(longest):
                 session = await asyncio.shield(started)

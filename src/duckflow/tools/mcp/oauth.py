@@ -71,8 +71,8 @@ async def stored_sign_in(url: str, key: str) -> OAuthClientProvider | None:
 async def sign_in(url: str, key: str, tell: Callable[[str], None], typed: TextIO | None = None) -> None:
     """Let the user sign in at a server. `tell` gets the address to open.
 
-    The last page is one of ours, on this machine. A browser elsewhere can't open it: then the user types its
-    address, which is read from `typed`.
+    Duckflow serves the last page itself, on this machine. A browser elsewhere can't open it: then the
+    user types its address, which is read from `typed`.
     """
     loop = asyncio.get_running_loop()
     answered: asyncio.Future[AuthorizationCodeResult] = loop.create_future()

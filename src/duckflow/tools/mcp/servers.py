@@ -98,7 +98,7 @@ class McpServers(ToolSource):
         return hash(tuple((name, tool.name) for name, one in servers for tool in one.offer.tools))
 
     async def ready(self) -> None:
-        """Connect to all servers, once, and wait a while for them. Slow ones go on starting."""
+        """Connect to all servers, once, and wait a while for them. Slow ones keep starting."""
         now = time.monotonic()
         if self._connecting is None:
             self._connecting = asyncio.gather(*map(_try_to_connect, self.connections.values()))

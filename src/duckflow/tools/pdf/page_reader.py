@@ -129,7 +129,7 @@ def confine() -> None:
         (resource.RLIMIT_NOFILE, 0),
     )
     for which, most in limits:
-        with suppress(ValueError, OSError):  # not every system has each of them
+        with suppress(ValueError, OSError):  # some systems lack some limits
             resource.setrlimit(which, (most, most))
     if LINUX:
         drop_privileges()

@@ -39,7 +39,7 @@ class PdfPage(Frozen):
     empty: bool = False
     """True if nothing is on the page."""
     scanned: bool = False
-    """True if the page shows something that is hardly text."""
+    """True if the page shows content but has hardly any text, as a scan does."""
     damaged: bool = False
     picture: str = ""
     """PNG file in Base64."""

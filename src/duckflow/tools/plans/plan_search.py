@@ -33,7 +33,7 @@ def work_tool(
     run: Callable[[Arguments, Access], Awaitable[ToolResult]],
     summary: str,
 ) -> Tool[Arguments]:
-    """Return a tool that touches no file. Tasks that it starts need permissions of their own."""
+    """Return a tool that touches no file. Each task that it starts is judged separately."""
     return Tool(operation=operation, args=args, summary=summary, effect="read", run=run)
 
 

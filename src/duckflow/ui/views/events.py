@@ -229,7 +229,7 @@ _TITLE = 60
 def _describe_action(event: events.ActionFinished, action: Action | None) -> EventDescription | None:
     """Tools answer the model, in English: readers of other languages see only the action and its outcome."""
     if event.declined in ("now", "later") or (event.outcome == "ok" and event.operation in _TOLD_BY_EVENT):
-        return None  # another event has shown it
+        return None  # shown with another event
     if event.declined == "before":
         return EventDescription("action", text("action.declined_before"), "quiet")
     if event.declined == "outdated":

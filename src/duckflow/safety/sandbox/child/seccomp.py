@@ -211,8 +211,8 @@ def supported() -> bool:
 def assemble(sockets: tuple[int, ...], protected_pids: tuple[int, ...] = (), *, apart: bool = True) -> bytes:
     """Assemble the filter. Only these `sockets` families can be created; `protected_pids` get no signals.
 
-    Without `apart`, the command has no namespaces of its own: it could use the machine's System V memory and
-    semaphores, and change other processes. Both are then refused.
+    Without `apart`, the command shares the machine's namespaces: it could use System V memory and semaphores
+    of others, and change other processes. Both are then refused.
     """
     architecture, column = ARCHITECTURES[os.uname().machine]
     lines = [

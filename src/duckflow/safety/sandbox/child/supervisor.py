@@ -83,7 +83,7 @@ def supervise(
     except OSError as exc:
         end_process_tree(ended)
         ending = {"stopped": None, "code": None, "error": f"it could not be started: {exc}"}
-    with contextlib.suppress(OSError):  # the receiver is gone
+    with contextlib.suppress(OSError):  # the receiver has ended
         control.sendall(json.dumps(ending).encode())
 
 

@@ -105,7 +105,7 @@ class CopyReader:
                 try:
                     opened, closed = open_to_list(upper, one)
                 except (FileNotFoundError, NotADirectoryError):
-                    continue  # a process that runs on removed it; its effect is read the next time
+                    continue  # removed by a process that is still running; its effect is read the next time
                 waiting += [closed] if closed is not None else []
                 waiting += self._compare_folder(one, opened, lower)
         finally:
@@ -143,7 +143,7 @@ class CopyReader:
         path = folder.below(name)
         now, before = _status(folder.upper, name), _status(folder.lower, name)
         if now is None:
-            return False  # a process that runs on removed it
+            return False  # removed by a process that is still running
         kind = stat.S_IFMT(now.st_mode)
         if kind == stat.S_IFCHR and now.st_rdev == 0:
             self._delete(path, lower)

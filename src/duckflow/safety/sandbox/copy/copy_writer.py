@@ -256,7 +256,7 @@ class CopyWriter:
                 os.utime(name, ns=times, dir_fd=folder, follow_symlinks=False)
 
     def _look(self, effect: Effect, *, read: bool) -> tuple[bool, Found | None, bytes | None]:
-        """Return whether a change is still to be made, what is there now, and its content if wanted.
+        """Return whether a change is still to be made, the current entry, and its content if wanted.
 
         Raises NotAsExpected if the path has changed.
         """

@@ -38,7 +38,7 @@ def group_effects(
 ) -> CopyReading:
     """Group the effects that were found. Git's rules are those of a commit in the workspace `root`.
 
-    `led_to` returns the files to which git's settings lead from these folders: they are told apart.
+    `led_to` returns the files to which git's settings lead from these folders, which are reported one by one.
     """
     found = reader.found
     ignored = ignored_by_commit(root, commit, _ignorable(found))
@@ -99,7 +99,7 @@ def _is_built(name: str) -> bool:
 
 
 def loses_content(effect: Effect, folder: str) -> bool:
-    """Return whether an effect in a build or ignored folder loses content that no tool makes again."""
+    """Return whether an effect in a build or ignored folder loses content that no tool can recreate."""
     replaced = effect.kind == "changed" and not _is_built(os.path.basename(folder))
     return (effect.kind == "deleted" or replaced) and not is_cache(effect.path)
 

@@ -37,7 +37,7 @@ class Layer:
             return open_exact(self._opened, path, flags)
         if flags & os.O_PATH:
             return os.dup(self._opened)
-        return os.open(f"/proc/self/fd/{self._opened}", flags)  # its permission bits may forbid a search
+        return os.open(f"/proc/self/fd/{self._opened}", flags)  # "." fails without search permission
 
     @contextmanager
     def place(self, path: str) -> Generator[tuple[int, str]]:
