@@ -1,4 +1,4 @@
-"""Agents: time of four beside one, and `kill -9` at random moments while they work and are joined (O2).
+"""Agents: time of four compared to one, and `kill -9` at random moments while they work and are joined (O2).
 
     .venv/bin/python bench/agents.py [--kills 50] [--no-times] [--seed 1]
 

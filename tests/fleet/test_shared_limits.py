@@ -119,7 +119,7 @@ def test_M8_runs_are_listed_by_state_repository_and_words_with_age_and_cost(flee
     assert line.split("  ")[0] == mend
     assert "$0.25  shop  Mend the price" in line
     none = duckflow(*words, "--state", "done", DUCKFLOW_LANGUAGE="en").stdout
-    assert none == "No run fits.\n"
+    assert none == "No runs match.\n"
 
 
 async def test_M8_the_log_tells_the_story_of_a_run_and_each_machine_has_it_in_a_file(

@@ -135,7 +135,7 @@ def test_J8_what_a_model_says_can_not_steer_the_terminal():
             [
                 "🎯 Requirements found: 2",
                 "🔁 Attempt 2: Write the test first",
-                "🔁 Attempt 2: what is still missing comes first",
+                "🔁 Attempt 2: starting with what is still missing",
                 "⚖ Not satisfied yet\n  ◐ it has a test\n  Missing: no test runs",
                 "⚖ Satisfied\n  Checks: 1 passed\n  Well done.",
             ],

@@ -169,7 +169,7 @@ time.sleep(1)
 async def test_G7_memory_of_sockets_is_limited_where_a_cgroup_can_be_made(
     folder, any_level, open_shell, request, command
 ):
-    """Processes alone are counted everywhere. Sockets hold many times of that."""
+    """Processes alone are counted everywhere. Sockets can hold many times as much."""
     if not any(memory_places()):
         request.applymarker(pytest.mark.xfail(reason="no cgroup can be made here", strict=True))
     shell = await open_shell(folder, any_level, memory_mb=64)

@@ -48,7 +48,7 @@ class ReviewFlags(NamedTuple):
 def review_with(told: ReviewFlags) -> int:
     """Review the changes; return the exit code."""
     if told.summary is not None:
-        append_summary(told.summary, "")  # fails before the work rather than after it
+        append_summary(told.summary, "")  # report an unwritable file before the work, not after it
     try:
         report = asyncio.run(_review(told))
     except UserError as error:

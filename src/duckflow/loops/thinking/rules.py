@@ -28,7 +28,7 @@ _CODE = lazy_regex(
 """Code blocks and code in a line, where an @ mentions no file."""
 
 _WINDOW_SHARE = 4
-"""The rules may take up one part in this many of the model's context window."""
+"""Divisor of the model's context window; the rules may take up the result."""
 
 
 class RulesTooLong(UserError):

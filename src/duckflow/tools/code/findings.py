@@ -189,7 +189,7 @@ class NewFindings:
             for place in await session.references(one.path, symbol.place.position):
                 if not place.outside:
                     found.setdefault(place.path, set()).add(place.line)
-        return dict(sorted(found.items(), key=lambda pair: -len(pair[1])))  # one line is often an import
+        return dict(sorted(found.items(), key=lambda pair: -len(pair[1])))  # a single use is often the import
 
     async def _note_before(self, session: ServerSession, paths: Iterable[str]) -> None:
         unknown = [path for path in paths if path not in self._before]

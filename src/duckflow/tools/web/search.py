@@ -206,7 +206,7 @@ def _read_results(given: Any) -> tuple[str, list[WebResult]]:  # noqa: ANN401 - 
 
 
 def _read_brave(given: Any) -> tuple[str, list[WebResult]]:  # noqa: ANN401 - JSON
-    hits = given["web"]["results"] if given.get("web") else ()  # it is missing if nothing was found
+    hits = given["web"]["results"] if given.get("web") else ()  # Brave leaves it out if it found nothing
     return "", [WebResult(one["title"], one["url"], one.get("description") or "") for one in hits]
 
 

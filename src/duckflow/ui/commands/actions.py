@@ -43,7 +43,7 @@ _MOST_RATING = 10
 _MAX_NAME_WIDTH = 22
 _TITLE = 60
 _ALONE = ("help", "quit")
-"""Commands that take nothing, but for which words behind them can't be a request."""
+"""Commands without arguments. Words behind them are ignored, because they can't be a request."""
 _MAX_UNDO_CHARS = 10
 _LONGEST_NUMBER = 3
 """Digits of a finding's number; a longer one is a commit."""

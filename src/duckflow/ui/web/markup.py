@@ -98,7 +98,7 @@ def _leaf(token: "Token") -> Iterator[Node]:
         case "inline":
             done = _TODO.match(token.content) if token.level > 1 else None
             nodes = [node for node in _nested(token.children or ()) if node]
-            if done and isinstance(nodes[0], str):  # an entry of a list of things to do
+            if done and isinstance(nodes[0], str):  # an entry with a checkbox
                 nodes[0] = f"{'☐' if done[1] == ' ' else '☑'} {nodes[0][done.end() :]}"
             yield from nodes
         case "text" | "html_inline":
