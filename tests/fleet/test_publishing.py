@@ -52,7 +52,7 @@ async def test_M8_a_branch_is_pushed_at_the_users_command_and_its_pull_request_d
     assert (other.returncode, other.stdout) == (0, "")
     assert "did not end well" in text.read_text()
     early = duckflow("fleet", "push", queued, *database, **english)
-    assert (early.returncode, "not over yet" in early.stderr) == (2, True)
+    assert (early.returncode, "not ended yet" in early.stderr) == (2, True)
     git(repository, "branch", "-D", f"duckflow/{run}")
     gone = duckflow("fleet", "push", run, *database, **english)
     assert (gone.returncode, "no longer in" in gone.stderr) == (2, True)
