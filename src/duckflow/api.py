@@ -151,7 +151,7 @@ class Work:
             following = self._given.take()
             if following is not None:
                 self._receipt = self._host.send(following)
-            elif self._withheld is not None:  # the answer was refused or taken back
+            elif self._withheld is not None:  # the answer was refused or withdrawn
                 withheld, self._withheld = self._withheld, None
                 return withheld
             else:

@@ -102,7 +102,7 @@ async def test_the_request_finishes_once_if_it_is_answered_in_the_loop(folder: P
 
 
 async def test_an_answer_that_comes_too_late_does_not_hide_the_end(folder: Path):
-    """The question was answered elsewhere, so nothing goes on in this loop."""
+    """The question was answered elsewhere, so this loop does nothing more."""
     async with session(folder, WRITE, mode="ask") as duck:
         work, seen = duck.start("Write a.txt"), list[Event]()
         async for update in work:

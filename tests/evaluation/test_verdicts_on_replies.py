@@ -1,4 +1,4 @@
-"""J2, J3: what the reply itself answers counts in full, in a request that changed files, too."""
+"""J2, J3: answers in the reply itself count in full, also in a request that changed files."""
 
 from duckflow.domain.work.objective import EvaluationCase, Evidence, RequirementItem
 from duckflow.evaluation.verdict import compute_verdict, objections

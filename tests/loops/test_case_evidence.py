@@ -206,7 +206,7 @@ async def test_J2_the_run_of_a_command_that_changed_files_itself_is_the_last_run
 
 
 async def test_J2_words_of_the_user_after_a_run_are_no_change_of_a_file(folder):
-    """The judge is told that they came later, and not that the run is older than the work."""
+    """The judge reads that they came later, not that the run is older than the work."""
     (folder / "a.txt").write_text("a\n")
     script = play(
         decision("", action("write_file", path="b.txt", content="b\n"), shell("echo tests passed")),

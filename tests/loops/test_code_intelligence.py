@@ -263,7 +263,7 @@ KEPT = "print(place(1, 2, 3))\n"
 async def test_o5_a_call_in_new_code_that_a_server_doubts_is_no_proof_and_an_old_call_left_behind_is(
     edits, counts, tmp_path
 ):
-    """New code is judged by running it: types that nobody wrote down are guesses of the server."""
+    """New code is judged by running it: types that the code does not state are guesses of the server."""
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "game.py").write_text(GUESSED + KEPT, "utf-8")

@@ -1,4 +1,4 @@
-"""G3, G5: what commands do in caches and build folders, and to files of their own, is judged and shown."""
+"""G3, G5: commands' changes in caches and build folders, and to their own files, are judged and shown."""
 
 import re
 from pathlib import Path

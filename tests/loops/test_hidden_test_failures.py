@@ -1,4 +1,4 @@
-"""J3: tests that failed behind an exit code 0 count as failed everywhere, and the user is told."""
+"""J3: tests that failed behind an exit code 0 count as failed everywhere, and the user sees it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""G8: what a command did to files can be taken back too, where copying them first is cheap."""
+"""G8: a command's changes to files can be undone too, where copying the files first is cheap."""
 
 from pathlib import Path
 

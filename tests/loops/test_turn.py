@@ -75,7 +75,7 @@ async def test_native_tool_calls_are_the_action_list(folder: Path):
 
 
 async def test_A4_a_failed_change_stops_later_changes_and_the_model_is_told(folder: Path):
-    """Whatever only looks still runs. The model learns which ran, which failed and why, which did not run."""
+    """Reading actions still run. The model learns which ran, which failed and why, and which did not run."""
     first = decision(
         "",
         action("write_file", path="one.txt", content="1\n"),

@@ -1,4 +1,4 @@
-"""G8: whatever words ask for it, the model undoes exactly what `/undo` would, and the same list is shown."""
+"""G8: asked in any words, the model undoes exactly what `/undo` would, and shows the same list."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""M1: the summary at the end of a request names what is different now."""
+"""M1: the summary at the end of a request names the files that differ now."""
 
 from duckflow.domain.events import ActionFinished
 from duckflow.domain.files.changes import FileChange

@@ -162,7 +162,7 @@ class ScoreDraft(Frozen):
     score: Share
     evidence: tuple[str, ...] = ()
     asks_for: AsksFor | None = None
-    """What the requirement asks for, if nobody has said it before and the evaluator does."""
+    """Kind of result that the requirement asks for, if the evaluator is the first to name it."""
 
     @field_validator("asks_for", mode="before")
     @classmethod

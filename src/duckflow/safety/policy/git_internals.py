@@ -184,7 +184,7 @@ def _inside(effect: Effect, inside: str, before: ReadFile, after: ReadFile) -> G
 
 
 def _continues_as_usual(tail: str, text: bytes) -> bool:
-    """Return whether a file that says how a rebase, cherry-pick or `git am` goes on names only usual ways."""
+    """Return whether a file with the state of a rebase, cherry-pick or `git am` holds only usual values."""
     match tail:
         case "rebase-merge/strategy":
             return _STRATEGY.fullmatch(text.strip()) is not None
