@@ -24,7 +24,6 @@ from duckflow.loops.acting.file_versions import of_command
 from duckflow.loops.thinking.advisor import Advisor
 from duckflow.pacemaker.shares import Share, share_of
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
-from duckflow.services.attempts import choose_attempt
 from duckflow.tools.catalogue import Tool
 
 _MOST_PROOF_S = 120
@@ -91,6 +90,8 @@ def team_tools(
         return share_of(session.state.request, settings.duck_pacemaker, agents)
 
     async def choose(attempts: Sequence[tuple[AgentReport, Effects, WorkspaceCopy]]) -> int:
+        from duckflow.services.attempts import choose_attempt  # noqa: PLC0415 - only for several attempts
+
         request = session.state.request
         shown = [
             f"{report.reply}\n{await asyncio.to_thread(differ, effects, copy)}"

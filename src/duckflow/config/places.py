@@ -51,6 +51,11 @@ def server_home(server: str) -> Path:
     return _create(servers_dir() / server, ours=True)
 
 
+def is_empty(folder: Path) -> bool:
+    """Return whether a folder has nothing in it."""
+    return not any(folder.iterdir())
+
+
 def servers_dir() -> Path:
     """Return the folder with the homes of MCP servers. It is created if missing."""
     return _created(_SERVERS, "data", "mcp")

@@ -30,7 +30,6 @@ from duckflow.dialects.dialect import Check, DecisionResult, ModelCall, OnUpdate
 from duckflow.dialects.drafts import DraftCheck, DraftLimits, draft, inside_fence
 from duckflow.domain.decision import Action, Decision
 from duckflow.domain.errors import BadAnswer
-from duckflow.domain.files.effective_code import same_code, wants_text_only
 from duckflow.domain.frozen import replace
 from duckflow.domain.live_updates import ReplyPiece
 from duckflow.domain.model import ChatMessage, Effort, ModelClient, ModelRequest
@@ -232,6 +231,8 @@ class Compact:
         choices: Choices,
         on_update: OnUpdate,
     ) -> DecisionResult:
+        from duckflow.domain.files.effective_code import same_code, wants_text_only  # noqa: PLC0415 - imports ast
+
         path = str(decided.decision.actions[place].args.get("path", ""))
         current = await self._look.content(path)
         if current is None and path in choices.files:

@@ -173,14 +173,15 @@ def _citable(case: EvaluationCase, item: RequirementItem, said: AsksFor | None =
     said = said if len(case.requirements) > 1 else None
     asks_for = item.asks_for or ("information" if case.information else said or "change")
     # A refused change is not wanted any more, so words may be enough, unless they claim that it was made.
-    settled = case.unwanted and not claimed_files(case.reply)
+    claims = bool(case.unwanted and claimed_files(case.reply))
+    settled = case.unwanted and not claims
     refused = {REPLY, *(line.partition(" ")[0] for line in case.unwanted)} if settled else set[str]()
     if asks_for == "change":
         return refused | {one.evidence_id for one in case.evidence if one.supports == "change"}
     if not case.reply.strip():
         return set()
     sources = {one.evidence_id for one in case.evidence if one.supports != "nothing"}
-    only_sources = case.information and sources and case.looked_up
+    only_sources = claims or (case.information and sources and case.looked_up)
     return refused | (sources if only_sources else {REPLY, *sources})
 
 

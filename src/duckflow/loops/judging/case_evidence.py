@@ -10,7 +10,6 @@ from typing import NamedTuple
 from duckflow.domain.errors import ToolError
 from duckflow.domain.files.caches import is_cache
 from duckflow.domain.files.changes import ChangeSet
-from duckflow.domain.files.effective_code import same_code, wants_text_only
 from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState, CommandRun, Request
 from duckflow.domain.text import cut, head_and_tail
@@ -111,6 +110,8 @@ class CaseEvidenceCollector(SessionPart):
 
     def _only_comments(self, request: Request, changed: Sequence[str], before: Mapping[str, str]) -> bool:
         """Return whether the changed files differ only in comments, for which the user did not ask."""
+        from duckflow.domain.files.effective_code import same_code, wants_text_only  # noqa: PLC0415 - imports ast
+
         if not changed or wants_text_only(request.objective.request) or not before.keys() >= {*changed}:
             return False
         try:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from duckflow.config.mcp import VARIABLE, WORKSPACE_NAME, WORKSPACE_NAMES, McpServer, from_home
-from duckflow.config.places import remove_server_homes, server_home
+from duckflow.config.places import is_empty, remove_server_homes, server_home
 from duckflow.config.saved_answers import SavedAnswers
 from duckflow.config.settings import ShellSettings
 from duckflow.config.toml_file import read_variables
@@ -142,7 +142,7 @@ class ServerOpener:
     def _may_download(name: str, server: McpServer, home: Path) -> bool:
         """Return True until the server has answered from this home: it may have to be downloaded first."""
         known = any(one.startswith(prefix_of(name, server)) for one in _PINS.load())
-        return not known or not any(home.iterdir())
+        return not known or is_empty(home)
 
     async def sign_in(
         self, name: str, server: McpServer, tell: Callable[[str], None], typed: TextIO | None = None
