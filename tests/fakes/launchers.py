@@ -12,8 +12,12 @@ class RunningLauncher(NamedTuple):
     temporary: Path
 
     def runs(self) -> bool:
-        """Return whether the process has not ended."""
-        return bool(_command_line(self.pid))
+        """Return whether the process has not ended. Its command line is gone before that."""
+        try:
+            status = Path(f"/proc/{self.pid}/stat").read_text("utf-8", "replace")
+        except OSError:
+            return False
+        return status.rpartition(")")[2].split()[0] not in "ZX"
 
 
 def running_launcher(parent: int | None = None) -> RunningLauncher:

@@ -82,7 +82,8 @@ def supervise(
             ending["error"] = "some of its processes could not be ended"
     except OSError as exc:
         end_process_tree(ended)
-        ending = {"stopped": None, "code": None, "error": f"it could not be started: {exc}"}
+        why = prepared.failure() if prepared is not None else ""
+        ending = {"stopped": None, "code": None, "error": why or f"it could not be started: {exc}"}
     with contextlib.suppress(OSError):  # the receiver has ended
         control.sendall(json.dumps(ending).encode())
 
