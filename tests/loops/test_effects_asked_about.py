@@ -228,3 +228,18 @@ async def test_G1_what_a_command_deletes_is_asked_about_every_time(tmp_path: Pat
             assert outcome == "awaiting_approval"
             assert duck.state.approval.kind is None
         assert (folder / "b").exists()
+
+
+async def test_G3_a_look_that_refreshes_gits_index_changes_nothing(tmp_path: Path):
+    """`git status` notes the times of unchanged files; what is staged stays the same."""
+    folder = tmp_path / "work"
+    repository(folder)
+    os.utime(folder / "main.py", (1_000_000_000, 1_000_000_000))
+    stage = "echo 2 > main.py; git add main.py"
+    answers = [run("git status --short"), run(stage), decision("done")]
+    async with engine(folder, *answers, mode="ask") as duck:
+        assert await duck.app.chat.say("look") == "awaiting_approval"
+        (question,) = asked(duck)
+        assert stage in question.difference, "the look did not ask"
+        first = next(one for one in duck.of(ActionFinished) if one.operation == "shell.run")
+        assert (first.outcome, first.exit_code) == ("ok", 0)

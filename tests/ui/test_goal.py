@@ -54,9 +54,9 @@ def state(objective: TaskObjective, **fields) -> AgentState:
 def test_J8_goal_in_english():
     assert goal_text(state(judged())) == (
         "🎯 Make a.py\n"
-        "  ● 90 %  it prints hello [must]\n"
+        "  ☑ 90 %  it prints hello [must]\n"
         "  ◐ 40 %  it has a test [should]\n"
-        "  ○ 0 %  it is documented [nice to have]\n"
+        "  ☐ 0 %  it is documented [nice to have]\n"
         "⚖ Last verdict: 52 %, not satisfied yet\n"
         "  Works, but is untested.\n"
         "  Missing:\n"
@@ -70,9 +70,9 @@ def test_J8_goal_in_english():
 def test_J8_goal_in_japanese():
     set_language("ja")
     assert goal_text(state(judged())).splitlines()[1:5] == [
-        "  ● 90 %  it prints hello［必須］",
+        "  ☑ 90 %  it prints hello［必須］",
         "  ◐ 40 %  it has a test［重要］",
-        "  ○ 0 %  it is documented［できれば］",
+        "  ☐ 0 %  it is documented［できれば］",
         "⚖ 直近の評価: 達成度 52 %、まだ足りません",
     ]
 

@@ -111,7 +111,7 @@ VIEWS = {
         ("😎(0.92)", "Check-up", "The doctor says", "Why this limit"),
         ("💪(0.98)", "診察結果", "先生の一言", "この上限の理由"),
     ),
-    "goal": Drawn(lambda writer: writer.line(goal_text(STATE)), ("🎯", "○"), ("🎯", "長い要件は")),
+    "goal": Drawn(lambda writer: writer.line(goal_text(STATE)), ("🎯", "☐"), ("🎯", "長い要件は")),
     "no plan": Drawn(lambda writer: writer.line(plan_tree(STATE)), ("no plan",), ("計画はありません",)),
     "no tasks": Drawn(lambda writer: writer.line(tasks_tree(STATE)), ("No tasks",), ("作業はありません",)),
     "no cost": Drawn(lambda writer: writer.raw(cost_text(STATE)), (), ()),

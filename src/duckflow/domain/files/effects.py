@@ -113,11 +113,6 @@ class Effects(Frozen):
         return not self.effects and not self.bulk
 
     @property
-    def only_caches(self) -> bool:
-        """True if only caches that tools recreate would change."""
-        return len(self.caches) == len(self.effects) + len(self.bulk) and not self.conflicts
-
-    @property
     def caches(self) -> frozenset[BulkEffect]:
         """New and changed caches that tools recreate. A question only counts their files.
 

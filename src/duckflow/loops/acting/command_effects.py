@@ -25,6 +25,7 @@ from duckflow.safety.paths import printable
 from duckflow.safety.policy.command_risk import similar_commands
 from duckflow.safety.policy.effects import FileVersions, assess_effects
 from duckflow.safety.policy.git_config import ReadFile, UnreadableFile
+from duckflow.safety.policy.git_index import entries_digest
 from duckflow.safety.policy.policy import EffectsCase, PolicyVerdict, decide_effects, may_remember_effects
 from duckflow.safety.policy.risk import Assessment
 from duckflow.safety.sandbox.shell import Shell
@@ -80,7 +81,7 @@ class CommandEffects:
         waiting = result.waiting
         if waiting is None:
             return result
-        effects, ruling, *_ = await self._judge(state, waiting)
+        effects, ruling, _, contents, _ = await self._judge(state, waiting)
         verdict = ruling.verdict
         if by_user and verdict == "ask" and not effects.conflicts:
             verdict = "allow"
@@ -88,7 +89,7 @@ class CommandEffects:
             applied = await apply_waiting(self._shell, waiting, effects, access)
             again = (_take_over(applied.waiting, call.action.reasoning),) if applied.waiting else ()
             return _joined(result, replace(applied, then=(*again, *result.then)))
-        if verdict == "ask" and effects.only_caches:
+        if verdict == "ask" and await asyncio.to_thread(_leaves_nothing, effects, contents):
             await self._shell.discard(waiting.copy_id)
             return replace(result, waiting=None)
         if verdict == "deny" or not may_ask:
@@ -152,9 +153,10 @@ class CommandEffects:
     async def _offer(self, state: AgentState, copy_id: str, ended: CommandEnd) -> Action | None:
         command = (await self._shell.copy(copy_id)).about.command
         waiting = TakeOver(copy_id=copy_id, command=command, ended=ended)
-        effects, ruling, *_ = await self._judge(state, waiting)
+        effects, ruling, _, contents, _ = await self._judge(state, waiting)
         verdict = ruling.verdict
-        if verdict == "deny" or effects.nothing or (verdict == "ask" and effects.only_caches):
+        idle = verdict == "ask" and await asyncio.to_thread(_leaves_nothing, effects, contents)
+        if verdict == "deny" or effects.nothing or idle:
             await self._shell.discard(copy_id)
             return None
         await self._shell.keep(copy_id)
@@ -225,6 +227,26 @@ def _joined(result: ToolResult, more: ToolResult) -> ToolResult:
         waiting=None,
         then=more.then,
     )
+
+
+def _leaves_nothing(effects: Effects, contents: FileVersions) -> bool:
+    """Return whether only caches would change, and what git notes of unchanged files in its index.
+
+    Commands that look, such as `git status`, write that down.
+    """
+    own = {one.path for one in effects.effects}
+    only = len(effects.caches) == len(effects.bulk) and own.issuperset(effects.conflicts)
+    return only and all(_is_refreshed_index(one, contents) for one in effects.effects)
+
+
+def _is_refreshed_index(effect: Effect, contents: FileVersions) -> bool:
+    if effect.kind != "changed" or effect.type != "file" or effect.mode_before != effect.mode_after:
+        return False
+    with suppress(UnreadableFile):
+        before, after = contents.before(effect.path), contents.after(effect.path)
+        entries = entries_digest(effect.path, after or b"")
+        return entries is not None and entries == entries_digest(effect.path, before or b"")
+    return False
 
 
 def _before(effects: Effects) -> dict[str, str | None]:

@@ -95,7 +95,7 @@ def _progress(state: AgentState, request: Request) -> Iterator[str]:
     yield text("progress.goal", goal=_short(state.items.goal or request.text))
     objective = request.objective
     for item in objective.requirements[:_SHOWN]:
-        mark = "✓" if item.satisfaction >= _MET else "○"
+        mark = "✓" if item.satisfaction >= _MET else "☐"
         yield f"  {mark} {_short(item.requirement)} ({percent(item.satisfaction)})"
     if request.acted:
         yield from work_done(request)

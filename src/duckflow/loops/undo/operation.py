@@ -100,8 +100,9 @@ def _is_wished(args: UndoChanges, state: AgentState) -> bool:
 
 
 def _shown(found: Mapping[str, str]) -> str:
-    """Return the diff of the files. Git's own records are not shown, only named."""
-    return "".join(found[path] or f"({printable(path)})\n" for path in found if not _is_gits(path))
+    """Return the diff of the files. Git's own records and caches are not shown, only counted."""
+    shown = [path for path in found if not _is_gits(path) and not is_cache(path)]
+    return "".join(found[path] or f"({printable(path)})\n" for path in shown)
 
 
 def _is_gits(path: str) -> bool:
@@ -109,10 +110,14 @@ def _is_gits(path: str) -> bool:
 
 
 def _impact(args: UndoChanges, found: Mapping[str, str], after_stop: int) -> Iterator[TextLine]:
-    paths = list(found)
+    paths = [path for path in found if not _is_gits(path) and not is_cache(path)]
+    records = sum(map(_is_gits, found))
     more = f" … +{len(paths) - _NAMED}" if len(paths) > _NAMED else ""
     named = ", ".join(map(printable, paths[:_NAMED])) + more
-    yield line("approval.impact.files_restored", count=len(paths), paths=named)
+    if paths:
+        yield line("approval.impact.files_restored", count=len(paths), paths=named)
+    if records:
+        yield line("approval.impact.git_restored", count=records)
     if after_stop:
         yield line("approval.impact.files_before_stop")
     yield line("approval.impact.undo" if args.redo else "approval.impact.redo")

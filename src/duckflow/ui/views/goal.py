@@ -103,7 +103,7 @@ def _why(evaluation: SatisfactionEvaluation) -> list[str]:
 
 
 def _scored(score: RequirementScore) -> str:
-    mark = "◐" if score.score >= PARTLY else "○"
+    mark = "◐" if score.score >= PARTLY else "☐"
     what = _short(score.requirement)
     return text("evaluation.deducted", mark=mark, requirement=what)
 
@@ -171,7 +171,7 @@ def _goal(request: Request) -> Iterator[str]:
 def _requirement(item: RequirementItem, score: RequirementScore | None, *, judged: bool) -> str:
     line = text(
         "goal.requirement",
-        mark="●" if item.satisfaction >= MET else "◐" if item.satisfaction >= PARTLY else "○",
+        mark="☑" if item.satisfaction >= MET else "◐" if item.satisfaction >= PARTLY else "☐",
         score=f"{percent(item.satisfaction)}  " if judged else "",
         requirement=_short(item.requirement),
         priority=text(f"goal.priority_{item.priority}"),
