@@ -152,7 +152,7 @@ async def test_G1_a_question_longer_than_the_screen_says_on_each_page_and_at_its
         assert (question, created) == ("🦆 Write a.txt?", "  new files: 1 (a.txt)")
         assert "risk" in facts
         assert all(f"line {number}" in writer.text for number in range(60)), "nothing is left out"
-    for answers in (("all", "y"), ("y", "all", "y")):
+    for answers in (("all", "y"), ("y", "y")):
         writer = FakeWriter()
         assert await questions(Keyboard(*answers), writer).approve(asked) == AnswerApproval(yes=True)
         assert writer.text.rstrip("\n").split("\n")[-3] == "🦆 Write a.txt?"
@@ -162,7 +162,7 @@ async def test_G1_a_question_longer_than_the_screen_says_on_each_page_and_at_its
 
 
 async def test_G1_a_very_long_command_above_a_difference_is_paged_on_a_wide_screen_too():
-    writer, keyboard = FakeWriter(columns=200), Keyboard("y", "all", "y")
+    writer, keyboard = FakeWriter(columns=200), Keyboard("y", "y")
     long = "$ " + "x" * 9_000 + "END\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"
     assert await questions(keyboard, writer).approve(approval(long)) == AnswerApproval(yes=True)
     assert "more lines" in keyboard.asked[0]

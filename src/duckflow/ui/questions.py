@@ -117,6 +117,8 @@ class Questions:
                 self._writer.line(text("approval.not_offered"), "yellow")
             elif answer.yes and unseen:
                 self._writer.line(text("approval.unseen", count=len(unseen)), "yellow")
+                self._writer.raw(*unseen)
+                unseen = []
             else:
                 return answer
 
