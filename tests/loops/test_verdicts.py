@@ -323,6 +323,20 @@ async def test_J2_an_evaluator_reads_all_replies_of_the_request(folder: Path):
     assert "I look." not in told, "words beside actions are no reply"
 
 
+async def test_J3_a_command_whose_changes_the_user_kept_is_not_judged_as_waiting(folder: Path):
+    """A commit, say: the result that the model saw first said that the user is asked."""
+    answers = [decision("I write it.", runs("echo one > a.txt")), decision("It is written.")]
+    with ModelServer(play(*answers, SatisfactionEvaluation=[praise()])) as server:
+        async with engine(folder, server=server, mode="ask", attended=True) as duck:
+            assert await duck.app.chat.say("Write one into a.txt with the shell.") == "awaiting_approval"
+            assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
+        (judged,) = [
+            json.dumps(one.body) for one in server.requests if asked_for(one.body) == "SatisfactionEvaluation"
+        ]
+    assert "The user has kept this: new a.txt" in judged
+    assert "Not yet real" not in judged
+
+
 FAILING = "test:\n\t@echo 'FAILED test_a - AssertionError: 1 == 2'; exit 1\n"
 
 

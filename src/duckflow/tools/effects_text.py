@@ -41,6 +41,11 @@ def effects_line(fate: EffectsFate, effects: Effects, skip: Iterable[str] = ()) 
     return f"{_FATES[fate]}: {'; '.join(parts)}." if parts else ""
 
 
+def as_kept(said: str) -> str:
+    """Return a command's result as it is true once the user has kept its changes."""
+    return said.replace(f"({_FATES['waiting']}: ", "(The user has kept this: ")
+
+
 def effects_told(effects: Effects, skip: Iterable[str] = ()) -> tuple[TextLine, ...]:
     """Return the changes for the user: a line each for new, changed, moved and deleted files."""
     skipped = {".", *skip}

@@ -1,7 +1,7 @@
 """Collects evidence for a verdict: diffs, last commands, checks, and the sources of a reply (J2)."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
@@ -30,6 +30,8 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.protected import is_secret
 from duckflow.safety.sandbox.view.git_settings import ignored_paths
 from duckflow.tools.code.intelligence import CodeIntelligence
+from duckflow.tools.effects_text import as_kept
+from duckflow.tools.shell import RUN, TAKE_OVER
 
 _BEFORE = 2
 """Number of commands from before the last change to show if none ran after it."""
@@ -190,15 +192,27 @@ def _found_by(
             found[one.evidence_id] = replace(one, current=False)  # citable, but its difference shows all
         elif one is not None and (informs or (asked and entry.supports == "reading") or other_work):
             found[one.evidence_id] = one
+    kept = set(_kept_runs(state))
     for run, note in _last_runs(request):
         if run.evidence_id in seen:
-            output = head_and_tail(seen[run.evidence_id].text, _OUTPUT)
+            said = seen[run.evidence_id].text
+            output = head_and_tail(as_kept(said) if run.evidence_id in kept else said, _OUTPUT)
             found[run.evidence_id] = Evidence(
                 evidence_id=run.evidence_id,
                 text=f"$ {cut(run.command, _OUTPUT)}\n{note}{output}",
                 supports="change" if run.good else "nothing",
             )
     return tuple(found.values())
+
+
+def _kept_runs(state: AgentState) -> Iterator[str]:
+    """Yield the evidence ids of commands whose changes the user was asked about and has kept."""
+    last = ""
+    for entry in state.transcript:
+        if entry.operation == RUN:
+            last = entry.evidence_id or ""
+        elif entry.operation == TAKE_OVER and not entry.failed:
+            yield last
 
 
 def _last_runs(request: Request) -> Iterable[tuple[CommandRun, str]]:
