@@ -270,6 +270,9 @@ async def test_C4_a_question_after_a_stop_is_answered_and_nothing_goes_on(folder
         before = duck.state.seq
         assert await duck.app.chat.say("How far are you?") == "pending_user"
         assert not any(isinstance(one.event, ActionStarted | Evaluated) for one in since(duck, before))
+        told = [one.text for one in duck.state.transcript if one.role == "user"]
+        at = next(place for place, text in enumerate(told) if text.startswith("How far"))
+        assert told[at - 1].startswith("The user stopped the work here"), "the model knows why it is asked"
         assert await duck.app.chat.say("go on") == "awaiting_approval"
 
 

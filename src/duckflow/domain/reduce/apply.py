@@ -205,9 +205,17 @@ def _with_question(state: AgentState, said: str) -> str:
     return f"“{asked}” → {said}" if asked else said
 
 
+_STOPPED = (
+    "The user stopped the work here; your answer that was under way is lost. Answer what they say next. "
+    "Go on with the work only if they want that."
+)
+
+
 def _user_message(state: AgentState, event: events.UserMessage) -> AgentState:
     request, set_aside = state.request, state.set_aside
     added = request is not None and request.request_id == event.request_id
+    if request is not None and added and request.outcome == "interrupted" and not event.resumes:
+        state = tell(state, _STOPPED)
     if request is None or not added:
         request, set_aside = Request(request_id=event.request_id, text=event.text), ()
         if state.active_plan is not None and state.active_plan.status == "completed":
