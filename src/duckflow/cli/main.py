@@ -25,7 +25,7 @@ app = typer.Typer(
 )
 for _command in (single.run, single.review, single.acp, single.doctor, single.stats, single.web):
     app.command(_command.__name__, help=text(f"help.{_command.__name__}"))(_command)
-# What follows the first word of a command belongs to it, with -- or without.
+# Options behind the command to try are its own, even without `--`.
 app.command("try", help=text("help.try"), context_settings={"allow_interspersed_args": False})(single.try_)
 
 GROUPS = ("model", "config", "sessions", "audit", "prompt", "memory", "fleet", "mcp")

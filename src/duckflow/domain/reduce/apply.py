@@ -206,7 +206,7 @@ def _with_question(state: AgentState, said: str) -> str:
 
 
 _STOPPED = (
-    "The user stopped the work here; your answer that was under way is lost. Answer what they say next. "
+    "The user stopped the work here, and what was not finished is dropped. Answer what they say next. "
     "Go on with the work only if they want that."
 )
 

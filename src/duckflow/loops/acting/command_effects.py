@@ -240,8 +240,9 @@ def _leaves_nothing(effects: Effects, contents: FileVersions) -> bool:
 
 
 def _is_refreshed_index(effect: Effect, contents: FileVersions) -> bool:
-    if effect.kind != "changed" or effect.type != "file" or effect.mode_before != effect.mode_after:
-        return False
+    same_kind = effect.kind == "changed" and effect.type == "file" and effect.mode_before == effect.mode_after
+    if not same_kind or not effect.path.endswith("/index"):
+        return False  # before anything is read
     with suppress(UnreadableFile):
         before, after = contents.before(effect.path), contents.after(effect.path)
         entries = entries_digest(effect.path, after or b"")
